@@ -55,3 +55,16 @@ def test_a_missing_package_names_its_extra(extra: str) -> None:
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("banditrank.errors.MissingDependencyError: "), result.stderr
     assert last.endswith(f"pip install 'banditrank[{extra}]'")
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("serve", "banditrank serve needs uvloop: pip install 'banditrank[service]'"),
+        ("demo", "banditrank demo needs httpx: pip install 'banditrank[client]'"),
+    ],
+)
+def test_a_command_without_its_packages_names_the_extra(command: str, message: str) -> None:
+    code = f"sys.argv = ['banditrank', '{command}']\nfrom banditrank._cli.main import main\nsys.exit(main())"
+    result = run_without_optional_packages(code)
+    assert (result.returncode, result.stderr.strip()) == (2, f"banditrank: {message}")

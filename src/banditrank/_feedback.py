@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Feedback(NamedTuple):
-    """What one user did with a ranking.
+    """Feedback of one user for a ranking.
 
     Attributes
     ----------

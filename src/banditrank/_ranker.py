@@ -23,7 +23,7 @@ from banditrank.storage._memory import MemoryStore
 class Ranker:
     """Ranks one surface and learns from its feedback, in process. Thread-safe.
 
-    An unused ranker uses no processor time: it synchronizes with other processes only while it is used. The
+    An unused ranker uses no processor time: it syncs with other processes only while it is used. The
     first ranking after a pause may therefore use the counts from before the pause.
 
     Parameters
@@ -32,9 +32,9 @@ class Ranker:
         The surface to rank. If the store has a surface of this name, learning resumes from the stored
         counts, and its settings must be the same, except for items added or retired since.
     store
-        Where to keep what is learned, from `open_store`; in memory by default.
+        Where counts are kept, from `open_store`; in memory by default.
     sync_seconds
-        Period of synchronization with other processes that use the store.
+        Period of the sync with other processes that use the store.
     clock
         Returns the time in seconds since 1970.
     random_bytes
@@ -45,6 +45,8 @@ class Ranker:
     ------
     InvalidInputError
         If the store has a surface of this name with other settings.
+    StoreError
+        If the store cannot be read.
 
     Examples
     --------
@@ -113,6 +115,10 @@ class Ranker:
         ------
         UnknownNameError
             If the surface has no such user type.
+        UnknownSurfaceError
+            If the surface was deleted.
+        InvalidInputError
+            If this is a forked process.
         """
         self._engine.touch()
         return self._runtime.rank(user_type)
@@ -124,6 +130,10 @@ class Ranker:
         ------
         UnknownNameError
             If the surface has no such user type.
+        UnknownSurfaceError
+            If the surface was deleted.
+        InvalidInputError
+            If this is a forked process.
         """
         self._engine.touch()
         return self._runtime.rank_batch(user_types)
@@ -174,7 +184,7 @@ class Ranker:
         Raises
         ------
         InvalidInputError
-            If an item is shown already.
+            If an item is active already.
         """
         added = list(items)
         self._engine.update_surface(self.surface.name, lambda surface: surface.with_items(added))
@@ -197,7 +207,13 @@ class Ranker:
         return self._runtime.policy_snapshot().counts.copy()
 
     def estimates(self, *, level: float = 0.95) -> EstimatesReport:
-        """Return estimates of positions and items with intervals of a confidence level."""
+        """Return estimates of positions and items with intervals of a confidence level.
+
+        Raises
+        ------
+        InvalidInputError
+            If the level is out of range.
+        """
         self._engine.touch()
         return report_estimates(self._runtime.counts(), level=level)
 

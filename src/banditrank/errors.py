@@ -76,16 +76,25 @@ class UnknownNameError(InvalidInputError):
 
     def __init__(self, field: str, name: object, known: Iterable[str]) -> None:
         self.known = tuple(known)
-        nearest = get_close_matches(str(name), self.known, n=1, cutoff=0.5)
-        hint = f" (did you mean {nearest[0]}?)" if nearest else ""
-        super().__init__(field, f"must be one of {', '.join(self.known)}{hint}", name)
+        rule = f"must be one of {', '.join(self.known)}{_suggestion(name, self.known)}"
+        super().__init__(field, rule, name)
 
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
         return type(self), (self.field, self.value, self.known)
 
 
 class UnknownSurfaceError(UnknownNameError):
-    """The store has no surface of this name."""
+    """The store has no surface of this name; the message suggests the closest one.
+
+    Examples
+    --------
+    >>> print(UnknownSurfaceError("surface", "hoome", ["home", "search"]))
+    surface 'hoome' does not exist (did you mean home?)
+    """
+
+    def __init__(self, field: str, name: object, known: Iterable[str]) -> None:
+        super().__init__(field, name, known)
+        self.args = (f"{field} {_shorten(name)} does not exist{_suggestion(name, self.known)}",)
 
 
 class AlreadyExistsError(InvalidInputError):
@@ -205,6 +214,11 @@ def describe_error(error: BaseException) -> str:
     "KeyError: 'name'"
     """
     return f"{type(error).__name__}: {one_line(error)}"
+
+
+def _suggestion(name: object, known: Iterable[str]) -> str:
+    nearest = get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return f" (did you mean {nearest[0]}?)" if nearest else ""
 
 
 def _shorten(value: object, limit: int = 80) -> str:

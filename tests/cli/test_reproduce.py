@@ -23,7 +23,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
 
 
-def test_it_prints_the_verdicts_and_the_path_of_the_report(capsys: pytest.CaptureFixture) -> None:
+def test_it_prints_the_agreements_and_the_path_of_the_report(capsys: pytest.CaptureFixture) -> None:
     status, output, complaint = run(capsys, "reproduce", "small", "--output", "out")
     assert (status, complaint) == (0, "")
     lines = [" ".join(line.split()) for line in output.splitlines()]

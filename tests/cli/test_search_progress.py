@@ -45,6 +45,6 @@ def test_an_interrupted_search_prints_the_best_so_far(
     assert complaint.endswith("banditrank: interrupted: uncertified rankings are the best found so far\n")
     document = json.loads(report.read_text())
     last = document["points"][-1] if name == "frontier" else document
-    assert not last["certified"]
+    assert not last["is_certified"]
     assert last["gap"] > 0
     assert ("best ranking found" in output) == (name == "solve")

@@ -15,7 +15,7 @@ from banditrank.solvers._branch_and_bound import search
 from banditrank.solvers._solve import SOLVERS
 
 FIELDS = (
-    *("ranking", "value", "upper_bound", "gap", "certified", "solver", "nodes", "seconds"),
+    *("ranking", "value", "upper_bound", "gap", "is_certified", "solver", "nodes", "seconds"),
     *("user_type_values", "personalized_values", "price_of_equality"),
 )
 
@@ -72,7 +72,7 @@ def test_the_json_of_solve_is_the_only_output(capsys: pytest.CaptureFixture) -> 
         "value": solution.value,
         "upper_bound": solution.upper_bound,
         "gap": 0,
-        "certified": True,
+        "is_certified": True,
         "solver": solution.solver,
         "nodes": solution.nodes,
         "seconds": document["seconds"],
@@ -90,7 +90,7 @@ def test_sampling_is_not_certified_and_shows_share_and_seed(
     documents = [strict(run(capsys, "solve", str(conflict), *sampling, "--json", "-")[1]) for _ in range(2)]
     first = documents[0]
     assert tuple(first) == ("problem", "utility", "version", "share", "seed", *FIELDS)
-    assert (first["share"], first["seed"], first["certified"]) == (0.2, 3, False)
+    assert (first["share"], first["seed"], first["is_certified"]) == (0.2, 3, False)
     assert first["upper_bound"] is None
     assert first["gap"] is None
     assert first["ranking"] == documents[1]["ranking"]

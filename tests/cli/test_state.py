@@ -110,9 +110,9 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture, arguments: list[st
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["show", "hoome"], "surface must be one of home"),
+        (["show", "hoome"], r"surface 'hoome' does not exist \(did you mean home\?\)"),
         (["show", "home", "--level", "2"], "--level must be a number from 0.01 to"),
-        (["export", "other"], "surface must be one of home"),
+        (["export", "other"], "surface 'other' does not exist"),
         (["export", "home", "-o", "no/where"], "--output must be a file in a directory that exists"),
         (["import", "home.json"], "surface 'home' already exists"),
         (["import", "home.json", "--name", "A B"], "--name must be up to 64"),

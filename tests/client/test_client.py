@@ -56,7 +56,7 @@ def test_all_methods_of_the_synchronous_client(service: Running) -> None:
         assert isinstance(results[2], ConflictingFeedbackError)
         assert client.add_items("ads", ["ad-4"])["items"][3] == {"name": "ad-4", "retired": False}
         assert client.retire_items("ads", ["ad/2"])["items"][1] == {"name": "ad/2", "retired": True}
-        assert client.change_surface("ads", policy="ucb-rank")["policy"] == "ucb-rank"
+        assert client.update_surface("ads", policy="ucb-rank")["policy"] == "ucb-rank"
         assert client.surface("ads") in client.surfaces()
         assert client.estimates("ads", level=0.8)["level"] == 0.8
         assert client.equality("ads")["surface"] == "ads"
@@ -93,7 +93,7 @@ def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request
     [
         ("rank", ()),
         ("surface", ()),
-        ("change_surface", ()),
+        ("update_surface", ()),
         ("delete_surface", ()),
         ("add_items", ()),
         ("retire_items", ()),
@@ -124,7 +124,7 @@ def unreachable(error: type[httpx.TransportError]) -> Callable[[int], httpx.Resp
 
 RANK = ("rank", ("ads", "new"))
 FEEDBACK = ("feedback", ("id",))
-CHANGE = ("change_surface", ("ads",))
+UPDATE = ("update_surface", ("ads",))
 ONCE = [  # a second one is refused
     ("create_surface", ("ads",)),
     ("delete_surface", ("ads",)),
@@ -146,7 +146,7 @@ ONCE = [  # a second one is refused
         (RANK, unreachable(httpx.ReadTimeout), 1),
         (RANK, lambda _: httpx.Response(503), 4),
         (RANK, lambda _: httpx.Response(502), 1),
-        (CHANGE, lambda _: httpx.Response(503), 4),
+        (UPDATE, lambda _: httpx.Response(503), 4),
         *((call, lambda _: httpx.Response(503), 1) for call in ONCE),
         *((call, unreachable(httpx.ReadTimeout), 1) for call in ONCE),
         *((call, unreachable(httpx.ConnectError), 4) for call in ONCE),
@@ -179,7 +179,7 @@ def test_calls_that_may_compile_code_have_a_longer_timeout(timeout: float, waite
 
     with Client("http://service", timeout_seconds=timeout, transport=httpx.MockTransport(handle)) as client:
         client.create_surface("ads")
-        client.change_surface("ads")
+        client.update_surface("ads")
         client.surface("ads")
     others = dict.fromkeys(("connect", "write", "pool"), timeout)
     timeouts = [request.extensions["timeout"] for request in asked]

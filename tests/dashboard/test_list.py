@@ -40,12 +40,12 @@ def test_a_silent_service_is_announced_once(page: Page, server: Fixture) -> None
     expect(page.locator("#updated")).to_contain_text("Live")
     server.held.add("/v1/access")
     pass_time(page, 17)
-    expect(page.locator("#updated")).to_contain_text("no answer for")
+    expect(page.locator("#updated")).to_contain_text("no response for")
     expect(page.locator("#announcement")).to_have_text("No response from the service.")
     expect(page.locator(".banner")).to_have_count(0)
     pass_time(page, 20)
     expect(page.locator(".banner")).to_contain_text("Showing data from")
-    expect(page.locator("#announcement")).to_have_text("The service does not answer.")
+    expect(page.locator("#announcement")).to_have_text("The service does not respond.")
     page.evaluate(
         """() => {
           window.said = 0;
@@ -66,6 +66,6 @@ def test_a_request_that_hangs_times_out_and_is_retried(page: Page, server: Fixtu
     server.held.add("/v1/surfaces")
     page.goto(server.address)
     pass_time(page, 31)
-    expect(page.locator(".none.bad")).to_contain_text("The service does not answer.")
+    expect(page.locator(".none.bad")).to_contain_text("The service does not respond.")
     pass_time(page, 6)
     wait_until(lambda: server.requests.count("GET /v1/surfaces") == 2)  # it was sent, and arrives soon

@@ -188,8 +188,8 @@ def test_a_ranking_is_called_the_best_from_a_probability_of_95_percent(say: Any)
 @pytest.mark.parametrize(
     ("ranking", "reason", "feedback"),
     [
-        ({"reason": "best", "feedback": "waiting"}, "Best known", "Waiting"),
-        ({"reason": "order", "feedback": "none"}, "Exploring another order", "No click"),
+        ({"reason": "best", "feedback": "pending"}, "Best known", "Pending"),
+        ({"reason": "order", "feedback": "not-clicked"}, "Exploring another order", "No click"),
         ({"reason": "item", "feedback": "unreported"}, "Exploring another item", "Not reported"),
         # What was tried is what was not in the best of its time, whatever is best now.
         (

@@ -163,7 +163,7 @@ def test_items_are_added_and_retired(page: Page, server: Fixture) -> None:
     ]
     page.get_by_label("Names").fill("Ad 6")
     page.get_by_role("button", name="Add items").click()
-    expect(page.locator("main")).to_contain_text("items must not be shown already")
+    expect(page.locator("main")).to_contain_text("items must not be active already")
     page.get_by_role("link", name="Back to ads").click()
     expect(page.locator("#shown")).to_be_visible()
 
@@ -220,9 +220,9 @@ def test_a_ranking_is_explained_by_its_id(page: Page, server: Fixture) -> None:
     ("name", "explanation", "words"),
     [
         ("ads", {}, "used: the ranking was made for this type"),
-        ("ads", {"type_entered": False}, "not used"),
+        ("ads", {"is_type_used": False}, "not used"),
         ("shelf", {}, "not used: all users would have got this ranking from these counts"),
-        ("shelf", {"reproduced": False}, "not used"),
+        ("shelf", {"is_reproduced": False}, "not used"),
     ],
 )
 def test_explanations_state_whether_the_user_type_was_used(
@@ -238,7 +238,7 @@ def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#ranking=made-up")
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
     server.made["ads"].dashboard["latest_rankings"][0]["id"] = "made-up"
-    server.explained = {"outcome": {"state": "open"}}
+    server.explained = {"outcome": {"state": "pending"}}
     page.get_by_label("Ranking id").fill("made-up")
     page.get_by_role("button", name="Explain").click()
     expect(page.locator("main")).to_contain_text("No feedback yet.")

@@ -200,7 +200,7 @@ def test_the_latest_impressions_have_their_outcomes() -> None:
         assert [one["id"] for one in recent] == [one.id for one in reversed(shown[10:])]
         assert [ITEMS[number] for number in recent[0]["ranking"]] == list(shown[-1].items)
         assert {one["user_type"] for one in recent} == {1}
-        assert [one["feedback"] for one in recent[:3]] == ["clicked", "none", "waiting"]
+        assert [one["feedback"] for one in recent[:3]] == ["clicked", "not-clicked", "pending"]
         assert ITEMS[recent[0]["clicked"]] == shown[-1].items[1]
         assert recent[1]["clicked"] is None
 
@@ -212,7 +212,7 @@ def test_an_impression_without_feedback_is_unreported_after_its_window(unreporte
         a_surface(unreported=unreported, attribution_seconds=60.0), clock=clock
     ) as ranker:
         ranker.rank("new")
-        assert document_of(ranker)["latest_rankings"][0]["feedback"] == "waiting"
+        assert document_of(ranker)["latest_rankings"][0]["feedback"] == "pending"
         clock.now += 60
         assert document_of(ranker)["latest_rankings"][0]["feedback"] == "unreported"
 
@@ -264,7 +264,7 @@ def test_shares_are_of_the_impressions_of_a_user_type() -> None:
     with a_monitored_ranker(a_surface(policy="random")) as ranker:
         play(ranker, 40, seed=4)
         document = document_of(ranker)
-        shown = ranker.monitor.shown.copy()
+        shown = ranker.monitor.recent_rankings.copy()
     rankings = Counter(tuple(np.frombuffer(one, dtype="<u2").tolist()) for one in shown)
     for i, now in enumerate(document["best_rankings"]):
         of_type = sum(number for ranking, number in rankings.items() if ranking[0] == i)
@@ -284,9 +284,9 @@ def test_feedback_is_awaited_while_the_store_is_down(monkeypatch: pytest.MonkeyP
 
         with monkeypatch.context() as patched:
             patched.setattr(store, "outcome", down)
-            assert document_of(ranker)["latest_rankings"][0]["feedback"] == "waiting"
+            assert document_of(ranker)["latest_rankings"][0]["feedback"] == "pending"
         store.down = False
-        assert document_of(ranker)["latest_rankings"][0]["feedback"] == "none"
+        assert document_of(ranker)["latest_rankings"][0]["feedback"] == "not-clicked"
 
 
 def test_the_series_document_has_the_closed_buckets() -> None:
@@ -381,10 +381,12 @@ def test_the_runner_up_is_compared_by_the_utility_and_not_by_clicks(
     assessed = assess(_surface_counts(surface, Counts.from_arrays(shown, shown * rates, [2 * displays] * 2)))
     (choice,) = assessed.best_rankings
     assert choice.ranking.tolist() == [0]
-    assert choice.runner_up.delta_by_user_type == pytest.approx([0.5, -0.35], abs=0.02)
-    assert choice.runner_up.delta.estimate == pytest.approx(np.log([0.9 / 0.4, 0.05 / 0.4]).mean(), abs=0.1)
-    assert (choice.runner_up.delta.high < 0) == is_significant
-    assert choice.runner_up.delta.low < 0
+    assert choice.runner_up.difference_by_user_type == pytest.approx([0.5, -0.35], abs=0.02)
+    assert choice.runner_up.difference.estimate == pytest.approx(
+        np.log([0.9 / 0.4, 0.05 / 0.4]).mean(), abs=0.1
+    )
+    assert (choice.runner_up.difference.high < 0) == is_significant
+    assert choice.runner_up.difference.low < 0
 
 
 @pytest.mark.parametrize("utility", ["nash", "alpha:1000", "maximin"])
@@ -392,7 +394,7 @@ def test_differences_are_finite_if_a_user_type_gets_nothing(utility: str) -> Non
     surface = a_surface(treatment="equal", utility=utility)
     counts = Counts.from_arrays(np.full((2, 5, 2), 10), np.zeros((2, 5, 2)), [50, 50])
     (choice,) = assess(_surface_counts(surface, counts)).best_rankings
-    assert np.isfinite(choice.runner_up.delta).all()
+    assert np.isfinite(choice.runner_up.difference).all()
 
 
 def test_a_reader_with_narrower_buckets_gets_all_buckets() -> None:

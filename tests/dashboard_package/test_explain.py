@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -45,17 +46,17 @@ def test_rankings_of_two_replicas_are_reproduced_after_a_restart(kind: dict, tmp
                 first.retire_items(["b", "d"])
     with SqliteStore(path) as again, a_ranker(surface, again) as restarted:
         explanations = [restarted.explain(ranking_id) for ranking_id in ids]
-    assert all(one.reproduced for one in explanations)
+    assert all(one.is_reproduced for one in explanations)
     assert {one.revision for one in explanations} == {1, 2, 3}
     assert any("late" in one.items for one in explanations)
     assert len({one.version for one in explanations}) > 20
     assert [one.id for one in explanations] == ids
     for one in explanations:
-        assert [placed.item for placed in one.shown] == one.items
-        assert not {left.item for left in one.left_out} & set(one.items)
+        assert [placed.item for placed in one.shown_items] == one.items
+        assert not {left.item for left in one.omitted_items} & set(one.items)
         if one.revision == 3:
-            assert not {left.item for left in one.left_out} & {"b", "d"}
-    json.dumps([asdict(one) for one in explanations], allow_nan=False)
+            assert not {left.item for left in one.omitted_items} & {"b", "d"}
+    json.dumps([asdict(one) for one in explanations], allow_nan=False, default=datetime.isoformat)
 
 
 def test_an_explanation_has_the_user_type_and_the_posterior_sample() -> None:
@@ -69,27 +70,27 @@ def test_an_explanation_has_the_user_type_and_the_posterior_sample() -> None:
         "old",
         list(shown.items),
     )
-    assert (explanation.issued, explanation.expires) == (
-        pytest.approx(clock.now, abs=0.002),
-        shown.expires_at.timestamp(),
-    )
+    assert explanation.issued_at.timestamp() == pytest.approx(clock.now, abs=0.002)
+    assert explanation.expires_at == shown.expires_at
     assert (explanation.version, explanation.rounds, explanation.revision) == (30, 30, 1)
     assert (explanation.policy, explanation.treatment, explanation.utility) == (
         "thompson-rank",
         "personalized",
         None,
     )
-    assert (explanation.basis, explanation.type_entered) == ("draw", True)
+    assert (explanation.basis, explanation.is_type_used) == ("posterior-sample", True)
     (belief,) = explanation.beliefs
     assert belief.user_type == "old"
     assert sum(belief.position_preferences) == pytest.approx(1)
-    assert belief.position_preferences == pytest.approx([one.look for one in explanation.shown])
-    assert belief.value == pytest.approx(sum(one.value for one in explanation.shown))
-    by_look = sorted(explanation.shown, key=lambda one: -one.look)
-    assert [one.mean for one in by_look] == sorted([one.mean for one in explanation.shown], reverse=True)
-    assert all(one.value == pytest.approx(one.look * one.mean) for one in explanation.shown)
-    assert len(explanation.left_out) == 3
-    assert all(one.mean <= by_look[-1].mean and one.gain <= 0 for one in explanation.left_out)
+    assert belief.position_preferences == pytest.approx([one.look for one in explanation.shown_items])
+    assert belief.value == pytest.approx(sum(one.value for one in explanation.shown_items))
+    by_look = sorted(explanation.shown_items, key=lambda one: -one.look)
+    assert [one.mean for one in by_look] == sorted(
+        [one.mean for one in explanation.shown_items], reverse=True
+    )
+    assert all(one.value == pytest.approx(one.look * one.mean) for one in explanation.shown_items)
+    assert len(explanation.omitted_items) == 3
+    assert all(one.mean <= by_look[-1].mean and one.gain <= 0 for one in explanation.omitted_items)
     assert f"users of type old look most at position {by_look[0].position}" in explanation.reason
     assert by_look[0].item in explanation.reason
 
@@ -102,12 +103,12 @@ def test_under_equal_treatment_the_ranking_does_not_depend_on_the_user_type(util
     assert new.items == old.items
     assert new.beliefs == old.beliefs
     assert new.reason == old.reason
-    assert not new.type_entered
-    assert "who asked did not enter" in new.reason
+    assert not new.is_type_used
+    assert "all users get this ranking, whatever their user type" in new.reason
     assert f"best by the {utility} utility" in new.reason
     assert [one.user_type for one in new.beliefs] == ["new", "old"]
     assert sum(one.weight for one in new.beliefs) == pytest.approx(1)
-    assert all(one.gain <= 1e-2 for one in new.left_out), "the solver's gap is 1% at most"
+    assert all(one.gain <= 1e-2 for one in new.omitted_items), "the solver's gap is 1% at most"
 
 
 def test_policies_that_do_not_sample_are_explained_by_estimates() -> None:
@@ -118,7 +119,7 @@ def test_policies_that_do_not_sample_are_explained_by_estimates() -> None:
         estimates = ranker.estimates().user_types[0]
     assert explanation.basis == "estimates"
     assert belief.position_preferences == [one.estimate for one in estimates.positions]
-    assert "rules of its own" in explanation.reason
+    assert "ucb-rank does not sample; by the estimates from counts 30" in explanation.reason
 
 
 def outcome_of(ranker: Ranker, ranking_id: str) -> tuple:
@@ -131,7 +132,7 @@ def test_an_explanation_has_the_outcome() -> None:
         waiting, ignored, clicked = (ranker.rank("new") for _ in range(3))
         ranker.feedback(ignored.id)
         ranker.feedback(clicked.id, clicked=clicked.items[1], reward=0.25)
-        assert outcome_of(ranker, waiting.id) == ("open", None, None)
+        assert outcome_of(ranker, waiting.id) == ("pending", None, None)
         assert outcome_of(ranker, ignored.id) == ("not-clicked", None, None)
         assert outcome_of(ranker, clicked.id) == ("clicked", clicked.items[1], 0.25)
 
@@ -153,7 +154,7 @@ def test_a_ranking_whose_counts_were_pruned_cannot_be_explained() -> None:
         clock.now += 1000
         store.prune(1, before_ms=int(clock.now - 100) * 1000)
         recent = ranker.rank("new")
-        assert ranker.explain(recent.id).reproduced
+        assert ranker.explain(recent.id).is_reproduced
         assert ranker.explain(old[0]).outcome.state == "pruned", "no counts are needed for the first"
         for ranking_id in old[1:]:
             with pytest.raises(
@@ -170,8 +171,8 @@ def test_a_ranking_that_is_not_reproduced_is_of_another_version(
         shown = ranker.rank("new")
         monkeypatch.setattr("banditrank.engine._policy_snapshot.PolicySnapshot.recompute", lambda *_: (0, 0))
         explanation = ranker.explain(shown.id)
-    assert not explanation.reproduced
-    assert "another version" in explanation.reason
+    assert not explanation.is_reproduced
+    assert "another version computed the one that was shown" in explanation.reason
 
 
 def test_a_forged_id_is_rejected() -> None:

@@ -206,7 +206,7 @@ def test_a_monitor_continues_a_saved_series_after_pruned_changes() -> None:
 def test_a_running_monitor_continues_after_pruned_changes() -> None:
     store, clock = MemoryStore(), Clock()
     with a_monitored_ranker(store=store, clock=clock) as behind:
-        behind._engine._sync_loop.close()  # the test synchronizes
+        behind._engine._sync_loop.close()  # the test syncs
         play(behind, 4, seed=1)
         clock.now += MINUTE
         with a_ranker(store=store, clock=clock, random_bytes=seeded(2)) as ranker:
@@ -229,7 +229,7 @@ def test_a_running_monitor_continues_after_pruned_changes() -> None:
 def test_a_monitor_behind_pruned_changes_continues_from_the_series_of_another() -> None:
     store, clock = MemoryStore(), Clock()
     with a_monitored_ranker(store=store, clock=clock) as behind:
-        behind._engine._sync_loop.close()  # the test synchronizes
+        behind._engine._sync_loop.close()  # the test syncs
         play(behind, 4, seed=1)
         clock.now += MINUTE
         with a_monitored_ranker(store=store, clock=clock, random_bytes=seeded(2)) as other:

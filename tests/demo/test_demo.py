@@ -35,11 +35,11 @@ def test_it_prints_estimates_beside_true_values(capsys: pytest.CaptureFixture) -
     assert f"search-ads: personalized, 2,000 visits, seed 5, banditrank {__version__}" in output
     assert f"home-carousel: equal under nash, 2,000 visits, seed 5, banditrank {__version__}" in output
     result = json.loads(Path("result.json").read_text())
-    assert {key: result[key] for key in ("seed", "rounds", "version", "interrupted")} == {
+    assert {key: result[key] for key in ("seed", "rounds", "version", "is_interrupted")} == {
         "seed": 5,
         "rounds": 2000,
         "version": __version__,
-        "interrupted": False,
+        "is_interrupted": False,
     }
     ads, carousel = result["surfaces"]
     # In 2,000 simulated runs of 2,000 rounds on each problem the errors of preferences were at most 0.11 and
@@ -198,4 +198,4 @@ def test_it_continues_when_a_surface_is_deleted_and_items_are_added() -> None:
     result = run_demo(port=0, speed=0.0, rounds=2000, on_ready=addresses.append, on_progress=change_surfaces)
     assert [answer.status_code for answer in responses] == [204, 200]
     (ads,) = result.surfaces
-    assert (ads.name, ads.visits, result.interrupted) == ("search-ads", 2000, False)
+    assert (ads.name, ads.visits, result.is_interrupted) == ("search-ads", 2000, False)

@@ -62,7 +62,7 @@ def test_a_service_without_a_response_is_a_timeout() -> None:
             async with AsyncClient(
                 address, timeout_seconds=0.05, max_retries=0, transport=KeepAliveTransport()
             ) as client:
-                with pytest.raises(ServiceError, match=r"cannot be reached: no answer within 0\.05 s"):
+                with pytest.raises(ServiceError, match=r"cannot be reached: no response within 0\.05 s"):
                     await client.surfaces()
             await asyncio.gather(*ended)
 

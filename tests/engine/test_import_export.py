@@ -11,7 +11,7 @@ from helpers.live import a_ranker, a_surface, play
 
 from banditrank.engine._import_export import FORMAT, as_text, export_surface, import_surface, read_document
 from banditrank.engine._surface import Surface
-from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError
+from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownSurfaceError
 from banditrank.storage._base import Store
 from banditrank.storage._memory import MemoryStore
 from banditrank.storage._records import Versions
@@ -80,7 +80,7 @@ def test_the_file_is_readable() -> None:
 
 
 def test_the_error_for_an_unknown_surface_suggests_a_name() -> None:
-    with pytest.raises(UnknownNameError, match=r"surface must be one of home \(did you mean home\?\)"):
+    with pytest.raises(UnknownSurfaceError, match=r"surface 'hime' does not exist \(did you mean home\?\)"):
         export_surface(a_store_with_counts(), "hime")
 
 

@@ -151,7 +151,7 @@ def test_changes_that_were_pruned_leave_a_gap(
 ) -> None:
     runtime = observer.runtime
     engine.feedback(runtime.rank("new").id)
-    engine._sync_loop.close()  # the test synchronizes
+    engine._sync_loop.close()  # the test syncs
     with a_ranker(store=store, clock=Clock(), random_bytes=seeded(2)) as other:
         play(other, 4, seed=1)
     store.prune(1, before_ms=int(1e12) + 1)
@@ -212,6 +212,4 @@ def test_closing_survives_an_observer_that_cannot_save(
     observer.error = StoreUnavailableError("the store is down")
     engine.close()
     assert (store.snapshot(1).version, store.snapshot(2).version) == (0, 1)
-    assert [(record.message, record.surface) for record in caplog.records] == [
-        ("snapshot was not saved", "home")
-    ]
+    assert [(record.message, record.surface) for record in caplog.records] == [("snapshot failed", "home")]

@@ -10,7 +10,7 @@ from helpers.live import a_ranker, a_surface, play, seeded, wait_until
 
 from banditrank._ranker import Ranker
 from banditrank.engine._engine import Engine
-from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownNameError, UnknownRankingError
+from banditrank.errors import AlreadyExistsError, InvalidInputError, UnknownRankingError, UnknownSurfaceError
 from banditrank.storage._memory import MemoryStore
 from banditrank.storage._sqlite import SqliteStore
 
@@ -83,11 +83,11 @@ def test_the_same_feedback_from_many_threads_counts_once() -> None:
         assert ranker.counts().rounds == 1
 
 
-def test_surfaces_that_another_process_creates_updates_or_deletes_are_synchronized() -> None:
+def test_surfaces_that_another_process_creates_updates_or_deletes_are_synced() -> None:
     store = MemoryStore()
     one, two = Engine(store, sync_seconds=0.01), Engine(store, sync_seconds=0.01)
     try:
-        with pytest.raises(UnknownNameError, match="surface must be one of"):
+        with pytest.raises(UnknownSurfaceError, match="surface 'home' does not exist"):
             two.surface("home")
         one.create_surface(a_surface())
         with pytest.raises(AlreadyExistsError):
@@ -100,14 +100,14 @@ def test_surfaces_that_another_process_creates_updates_or_deletes_are_synchroniz
         wait_until(lambda: not two.surfaces())
         with pytest.raises(UnknownRankingError, match="was deleted"):
             two.feedback(shown.id)
-        with pytest.raises(InvalidInputError, match="surface must not have been deleted, got 'home'"):
+        with pytest.raises(UnknownSurfaceError, match="surface 'home' does not exist"):
             dropped.rank("new")
         for call in (
             one.delete_surface,
             one.surface,
             lambda name: one.update_surface(name, lambda surface: surface),
         ):
-            with pytest.raises(UnknownNameError):
+            with pytest.raises(UnknownSurfaceError):
                 call("home")
         again = two.create_surface(a_surface())
         assert again.surface_id != dropped.surface_id

@@ -24,7 +24,7 @@ def test_feedback_fails_while_the_store_is_down_and_counts_once_after() -> None:
         assert ranker.feedback(shown.id, clicked=shown.items[0]) == "repeated"
         assert [ranker.feedback(one.id) for one in more] == ["counted"] * 3
         assert ranker.counts().rounds == 9
-        assert ranker.explain(ids[0]).reproduced
+        assert ranker.explain(ids[0]).is_reproduced
 
 
 def test_a_commit_whose_answer_was_lost_is_counted_once() -> None:

@@ -83,7 +83,7 @@ def test_policies_that_serve_rank_and_learn(policy: str) -> None:
             shown = ranker.rank("new")
             assert len(set(shown.items)) == 2
             ranker.feedback(shown.id, clicked=shown.items[0])
-        assert ranker.explain(shown.id).reproduced
+        assert ranker.explain(shown.id).is_reproduced
 
 
 def test_a_surface_equals_the_one_read_from_its_definition() -> None:
@@ -140,7 +140,7 @@ def test_a_new_user_type_is_served_and_the_others_keep_their_counts() -> None:
         rare = ranker.rank("rare")
         ranker.feedback(rare.id)
         assert ranker.counts().arrivals.tolist() == [0, 1, 1]
-        assert all(ranker.explain(one.id).reproduced for one in (shown, rare))
+        assert all(ranker.explain(one.id).is_reproduced for one in (shown, rare))
 
 
 def test_another_treatment_continues_from_the_same_counts() -> None:
@@ -151,4 +151,4 @@ def test_another_treatment_continues_from_the_same_counts() -> None:
         ranker._engine.update_surface("home", lambda _: a_surface(treatment="equal", utility="nash"))
         assert ranker.rank("new").items == ranker.rank("old").items
         assert ranker.counts().rounds == 5
-        assert all(ranker.explain(one.id).reproduced for one in shown)
+        assert all(ranker.explain(one.id).is_reproduced for one in shown)

@@ -132,9 +132,9 @@ def test_surfaces_that_cannot_be_read_do_not_prevent_a_start(
         wait_until(lambda: engine.sync_errors == {})
     finally:
         engine.close()
-    assert [message.partition(":")[0] for message in caplog.messages] == [
-        "surface dropped is out of sync with the store",
-        "surface newer is out of sync with the store",
+    assert [(record.message, record.surface) for record in caplog.records] == [
+        ("surface out of sync with the store", "dropped"),
+        ("surface out of sync with the store", "newer"),
     ]
 
 
@@ -173,7 +173,7 @@ def test_an_outdated_record_does_not_replace_a_surface_of_the_same_name(
     assert engine.surface("home") is again
     old = registry.open(stale)
     registry.remove(again)
-    assert engine.loaded("home") is old, "until the next synchronization finds that it was deleted, too"
+    assert engine.loaded("home") is old, "until the next sync finds that it was deleted, too"
     wait_until(lambda: engine.loaded("home") is not old)
 
 

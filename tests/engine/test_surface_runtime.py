@@ -143,7 +143,7 @@ def test_the_time_of_an_update_is_linear_in_the_number_of_items() -> None:
 
 def test_active_and_unknown_items_are_rejected() -> None:
     with a_ranker() as ranker:
-        with pytest.raises(InvalidInputError, match="items must not be shown already, got 'a'"):
+        with pytest.raises(InvalidInputError, match="items must not be active already, got 'a'"):
             ranker.add_items(["new-one", "a"])
         with pytest.raises(UnknownNameError, match="items must be one of a, b"):
             ranker.retire_items(["a", "z"])

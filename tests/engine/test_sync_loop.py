@@ -102,19 +102,19 @@ def test_an_idle_ranker_has_no_thread_that_wakes_up(tmp_path: Path, monkeypatch:
         with Ranker(a_surface(), store, sync_seconds=0.01) as other:
             other.feedback(other.rank("new").id)
         assert ranker._runtime.version == 3
-        ranker.rank("new")  # the next use synchronizes
+        ranker.rank("new")  # the next use syncs
         wait_until(lambda: ranker._runtime.version == 4)
 
 
 def on_demand(store: Store, **settings: Any) -> Engine:
-    """Return an engine that synchronizes on demand, after its first synchronization."""
+    """Return an engine that syncs on demand, after its first sync."""
     engine = Engine(store, polls=False, **{"sync_seconds": 0.01, **settings})
     wait_until(lambda: engine._sync_loop._is_in_sync)
     return engine
 
 
 def n_syncs(store: CountingStore) -> int:
-    """Return the number of synchronizations, once there are no more: an engine that polls never stops."""
+    """Return the number of syncs, once there are no more: an engine that polls never stops."""
     n_before = -1
     while n_before != (n_now := store.calls["versions"]):
         n_before = n_now
@@ -122,7 +122,7 @@ def n_syncs(store: CountingStore) -> int:
     return n_now
 
 
-def test_an_engine_on_demand_synchronizes_once_it_is_used() -> None:
+def test_an_engine_on_demand_syncs_once_it_is_used() -> None:
     store = CountingStore()
     store.create_surface("home", a_surface().definition)
     with contextlib.closing(on_demand(store)) as engine:
@@ -139,7 +139,7 @@ def test_an_engine_on_demand_synchronizes_once_it_is_used() -> None:
         wait_until(lambda: engine.surface("home").version == 3)
 
 
-def test_an_engine_on_demand_synchronizes_once_per_period() -> None:
+def test_an_engine_on_demand_syncs_once_per_period() -> None:
     store = CountingStore()
     store.create_surface("home", a_surface().definition)
     with contextlib.closing(on_demand(store, sync_seconds=1000.0)) as engine:
@@ -149,7 +149,7 @@ def test_an_engine_on_demand_synchronizes_once_per_period() -> None:
         assert n_syncs(store) == before
 
 
-def test_an_engine_that_polls_synchronizes_without_use() -> None:
+def test_an_engine_that_polls_syncs_without_use() -> None:
     store = MemoryStore()
     store.create_surface("home", a_surface().definition)
     with contextlib.closing(Engine(store, sync_seconds=0.01)) as engine, a_ranker(store=store) as other:
@@ -205,7 +205,7 @@ def test_an_engine_on_demand_retries_after_an_outage_without_use() -> None:
     ],
     ids=["surface", "rank", "rank_batch", "feedback", "counts", "estimates", "equality", "explain"],
 )
-def test_every_use_of_a_ranker_synchronizes(
+def test_every_use_of_a_ranker_syncs(
     use: Callable[[Ranker], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     touched: list[bool] = []

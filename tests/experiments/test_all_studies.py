@@ -33,7 +33,7 @@ SIZES = {
 }
 """Constants of each study's sweep."""
 
-VERDICTS = {"Agrees", "Partly", "Disagrees", "Not checked"}
+AGREEMENTS = {"Agrees", "Partly", "Disagrees", "Not checked"}
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +74,8 @@ def test_the_page_shows_every_study(width: int, directory: Path, open_page: Open
         section = studies.nth(number)
         text = re.sub(r"\s+", " ", section.inner_text())
         assert section.locator("h2").inner_text() == study.title
-        assert section.locator(".verdict").inner_text().strip() == found["verdict"].capitalize()
-        assert section.locator(".verdict").inner_text().strip() in VERDICTS
+        assert section.locator(".agreement").inner_text().strip() == found["agreement"].capitalize()
+        assert section.locator(".agreement").inner_text().strip() in AGREEMENTS
         assert study.claim in text
         assert found["findings"] in text
         assert study.quick_scale in text

@@ -138,7 +138,7 @@ def test_a_full_run_does_not_mention_quick_runs(tmp_path: Path) -> None:
 
 
 @on_screens
-def test_verdicts_are_words_in_the_overview_and_with_each_study(
+def test_agreements_are_words_in_the_overview_and_with_each_study(
     width: int, file: Path, open_page: OpenPage
 ) -> None:
     page = open_page(file.as_uri(), width=width)
@@ -147,14 +147,14 @@ def test_verdicts_are_words_in_the_overview_and_with_each_study(
     assert rows[1] == f"On {NASTY} Disagrees 0 of 1 1.0 s"
     assert "Checks that hold: 1 of 3, 1 not decided. Duration: 12 min 34 s." in text_of(page)
     assert text_of(page.locator(".counts dd").last) == "1 of 4, 1 not decided"
-    assert page.locator(".study .verdict").all_inner_texts() == ["Partly", "Disagrees"]
+    assert page.locator(".study .agreement").all_inner_texts() == ["Partly", "Disagrees"]
     assert page.locator(".study").first.locator(".checks .status").all_inner_texts() == [
         "Yes",
         "No",
         "Not decided",
     ]
     assert (
-        page.locator(".checks svg, .verdict svg, .studies svg").count() == 4 + 2 + 2
+        page.locator(".checks svg, .agreement svg, .studies svg").count() == 4 + 2 + 2
     )  # a shape beside each word
 
 
@@ -169,11 +169,11 @@ def test_verdicts_are_words_in_the_overview_and_with_each_study(
         ([], "Not checked"),
     ],
 )
-def test_the_verdict_follows_from_the_checks(checks: list[Check], word: str, tmp_path: Path) -> None:
+def test_the_agreement_follows_from_the_checks(checks: list[Check], word: str, tmp_path: Path) -> None:
     source = write(tmp_path, study("a", "A", StudyResult("It is so.", checks), 1)).read_text("utf-8")
-    verdict = re.search(r'<p class="verdict">(.*?)</p>', source, re.DOTALL)
-    assert verdict is not None
-    assert re.sub(r"<[^>]*>|\s+", " ", verdict[1]).strip() == word
+    agreement = re.search(r'<p class="agreement">(.*?)</p>', source, re.DOTALL)
+    assert agreement is not None
+    assert re.sub(r"<[^>]*>|\s+", " ", agreement[1]).strip() == word
 
 
 @on_screens

@@ -145,7 +145,7 @@ def test_all_documented_files_are_written(uninterrupted: Path) -> None:
     summary = json.loads((uninterrupted / "summary.json").read_text())
     assert (summary["version"], summary["seed"], summary["quick"]) == (__version__, 0, False)
     small = summary["studies"]["small"]
-    assert small["verdict"] == "agrees"
+    assert small["agreement"] == "agrees"
     assert small["checks"][0]["holds"] is True
     assert small["jobs"] == ["first", "second", "clock", "simulated"]
     assert (uninterrupted / "figures/small/numbers.png").read_bytes().startswith(b"\x89PNG")

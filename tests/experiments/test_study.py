@@ -1,4 +1,4 @@
-"""The verdict is computed from the checks."""
+"""The agreement is computed from the checks."""
 
 import json
 
@@ -9,7 +9,7 @@ from banditrank.experiments._study import Check, StudyResult
 
 
 @pytest.mark.parametrize(
-    ("answers", "verdict"),
+    ("answers", "agreement"),
     [
         ([True], "agrees"),
         ([True, True], "agrees"),
@@ -22,11 +22,11 @@ from banditrank.experiments._study import Check, StudyResult
         ([], "not checked"),
     ],
 )
-def test_the_verdict_follows_from_the_checks(answers: list[bool | None], verdict: str) -> None:
+def test_the_agreement_follows_from_the_checks(answers: list[bool | None], agreement: str) -> None:
     checks = [Check("It is so.", answer, "") for answer in answers]
-    assert StudyResult("", checks).verdict == verdict
+    assert StudyResult("", checks).agreement == agreement
     apart = Check("It is fast.", holds=False, evidence="", claimed_by="implementation")
-    assert StudyResult("", [*checks, apart]).verdict == verdict
+    assert StudyResult("", [*checks, apart]).agreement == agreement
 
 
 @pytest.mark.parametrize("holds", [True, False, None])

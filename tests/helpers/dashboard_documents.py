@@ -164,23 +164,23 @@ def explanation(made: Made, ranking: str) -> Document:
         "surface": surface["name"],
         "user_type": surface["user_types"][0],
         "items": names,
-        "issued": (START + timedelta(hours=24)).timestamp(),
-        "expires": (START + timedelta(hours=25)).timestamp(),
+        "issued_at": (START + timedelta(hours=24)).isoformat(),
+        "expires_at": (START + timedelta(hours=25)).isoformat(),
         "revision": 1,
         "version": 12,
         "rounds": made.dashboard["rounds"],
         "policy": "thompson-rank",
         "treatment": surface["treatment"],
         "utility": surface["utility"] if equal else None,
-        "reproduced": True,
+        "is_reproduced": True,
         "outcome": {"state": "clicked", "item": names[0], "reward": 1.0},
-        "basis": "draw",
-        "type_entered": not equal,
+        "basis": "posterior-sample",
+        "is_type_used": not equal,
         "beliefs": [
             {"user_type": name, "weight": share, "position_preferences": preferences, "value": 0.71}
             for name, share in zip(surface["user_types"], made.dashboard["arrival_rates"], strict=True)
         ][: None if equal else 1],
-        "shown": [
+        "shown_items": [
             {
                 "position": k + 1,
                 "item": name,
@@ -190,7 +190,7 @@ def explanation(made: Made, ranking: str) -> Document:
             }
             for k, name in enumerate(names)
         ],
-        "left_out": [
+        "omitted_items": [
             {"item": item, "mean": 0.41, "instead_of": names[0], "gain": -0.0213}
             for item in surface["items"]
             if item not in names
@@ -335,7 +335,9 @@ def _recent(
                 "ranking": ranking,
                 "reason": why,
                 "explored_items": [item for item in ranking if item not in best],
-                "feedback": "clicked" if clicked else ("waiting", "none", "unreported")[index // 2 % 3],
+                "feedback": "clicked"
+                if clicked
+                else ("pending", "not-clicked", "unreported")[index // 2 % 3],
                 "clicked": ranking[0] if clicked else None,
             }
         )

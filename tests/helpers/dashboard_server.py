@@ -160,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
             known = {item["name"]: item for item in surface["items"]}
             for name in given["items"]:
                 if name in known and not known[name]["retired"]:
-                    self._problem(422, f"items must not be shown already, got {name!r}")
+                    self._problem(422, f"items must not be active already, got {name!r}")
                     return
             for name in given["items"]:
                 if name in known:

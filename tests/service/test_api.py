@@ -134,7 +134,7 @@ def test_feedback_in_a_batch_is_counted_independently(service: Running) -> None:
     ]
     answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
     statuses = [result["status"] for result in answer]
-    assert statuses == ["counted", "refused", "repeated", "refused", "counted", "refused"]
+    assert statuses == ["counted", "rejected", "repeated", "rejected", "counted", "rejected"]
     assert answer[1]["problem"]["status"] == 404
     assert answer[5]["problem"]["status"] == 409
     assert rounds(service) == 2
@@ -155,7 +155,7 @@ def test_an_error_in_a_batch_affects_one_feedback(
     monkeypatch.setattr(service.application.engine.committer, "submit", failing)
     feedback = [{"ranking": ranking} for ranking in rankings]
     answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
-    assert [result["status"] for result in answer] == ["counted", "refused", "counted"]
+    assert [result["status"] for result in answer] == ["counted", "rejected", "counted"]
     assert answer[1]["problem"]["type"] == "urn:banditrank:problem:internal"
     assert "feedback is safe to repeat" in answer[1]["problem"]["detail"]
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["request failed"]
@@ -249,7 +249,7 @@ def test_health_readiness_and_metrics(service: Running) -> None:
     metrics = service.ask("GET", "/metrics").text
     assert 'banditrank_requests_total{operation="rank",status="200"} 1.0' in metrics
     assert 'banditrank_counts_age_seconds{surface="ads"}' in metrics
-    assert "banditrank_surfaces_unreadable 0.0" in metrics
+    assert "banditrank_surfaces_out_of_sync 0.0" in metrics
 
 
 def test_security_headers(service: Running) -> None:

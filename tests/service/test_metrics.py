@@ -15,7 +15,7 @@ from banditrank.storage._memory import MemoryStore
 UNITS = ("_seconds", "_bytes", "_ratio")
 NO_UNIT = {  # numbers of things
     "banditrank_build_info",
-    "banditrank_surfaces_unreadable",
+    "banditrank_surfaces_out_of_sync",
     "banditrank_commit_queue_length",
     "banditrank_counts_version",
 }
@@ -35,7 +35,7 @@ def test_all_metrics_are_exported_with_their_types(families: list[Metric]) -> No
     assert {family.name: family.type for family in families} == {
         "banditrank_build_info": "gauge",  # the text format has no type for information
         "banditrank_store_sync_age_seconds": "gauge",
-        "banditrank_surfaces_unreadable": "gauge",
+        "banditrank_surfaces_out_of_sync": "gauge",
         "banditrank_commit_queue_length": "gauge",
         "banditrank_commits": "counter",
         "banditrank_committed_events": "counter",

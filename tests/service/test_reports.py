@@ -76,7 +76,7 @@ def test_every_ranking_is_explained(service: Running) -> None:
     for ranking in shown:
         explained = service.ask("GET", f"/v1/rankings/{ranking['id']}").json()
         assert explained["items"] == ranking["items"]
-        assert explained["reproduced"]
+        assert explained["is_reproduced"]
         assert explained["outcome"]["state"] in ("clicked", "not-clicked")
         assert explained["reason"].endswith(".")
     assert service.ask("GET", "/v1/rankings/forged").status_code == 404

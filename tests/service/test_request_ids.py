@@ -65,7 +65,7 @@ def test_administrative_actions_are_logged_with_the_key(
     caplog.set_level(logging.INFO, "banditrank.service")
     actions = {
         "surface created": ("POST", "/v1/surfaces", ADS),
-        "surface changed": ("PATCH", "/v1/surfaces/ads", {"keep_seconds": 1e6}),
+        "surface updated": ("PATCH", "/v1/surfaces/ads", {"keep_seconds": 1e6}),
         "items added": ("POST", "/v1/surfaces/ads/items", {"items": ["d"]}),
         "item retired": ("DELETE", "/v1/surfaces/ads/items/d", None),
         "surface deleted": ("DELETE", "/v1/surfaces/ads", None),

@@ -59,6 +59,6 @@ def test_a_scoped_key_has_its_rights_on_its_surfaces_only(monkeypatch: pytest.Mo
         assert ask(scoped, "POST", "/v1/feedback", {"ranking": ids["ads"]}).status_code == 403
         batch = {"feedback": [{"ranking": ids["ads"]}, {"ranking": ids["home"]}]}
         results = ask(scoped, "POST", "/v1/feedback/batch", batch).json()["results"]
-        assert [one["status"] for one in results] == ["refused", "counted"]
+        assert [one["status"] for one in results] == ["rejected", "counted"]
         assert results[0]["problem"]["status"] == 403
         assert ask(full, "GET", "/v1/surfaces/ads").json()["rounds"] == 0

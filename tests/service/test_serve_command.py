@@ -76,9 +76,9 @@ def test_it_serves_and_stops_gracefully(
         assert process.wait(MAX_WAIT_SECONDS) in (0, -signal.SIGTERM)
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     said = [line["message"] for line in lines]
-    assert said.count("started") == said.count("stopped") == int(workers)
+    assert said.count("service started") == said.count("service stopped") == int(workers)
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
-    assert next(line["address"] for line in lines if line["message"] == "listening") == address
+    assert next(line["address"] for line in lines if line["message"] == "service listening") == address
     assert sum(line.get("operation") == "feedback" for line in lines) == 20
     assert (tmp_path / "banditrank.db").exists()
     assert not list(tmp_path.glob("banditrank-*")), "shared metrics are left behind"
@@ -89,7 +89,7 @@ def test_workers_stop_if_their_parent_is_killed(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         wait_until(lambda: not is_served(address))
-        wait_until(lambda: said(tmp_path, "stopped") == said(tmp_path, "started") >= 1)
+        wait_until(lambda: said(tmp_path, "service stopped") == said(tmp_path, "service started") >= 1)
 
 
 def said(directory: Path, message: str) -> int:

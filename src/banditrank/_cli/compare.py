@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from banditrank._cli.command import split_names
-from banditrank._cli.output import SeedOption, WorkersOption, announce_compilation, make_console
+from banditrank._cli.output import (
+    SeedOption,
+    WorkersOption,
+    announce_compilation,
+    make_console,
+    make_table,
+    report_interruption,
+)
 
 if TYPE_CHECKING:
     from banditrank.experiments._report import Report
@@ -57,30 +64,21 @@ def compare_command(
 
     directory = output or Path("output") / ("comparison-quick" if quick else "comparison")
     done: list[str] = []
-    try:
-        with announce_compilation("simulation", "simulation"):
-            report = compare(
-                split_names(suite),
-                split_names(policies),
-                directory,
-                quick=quick,
-                seed=seed,
-                workers=workers,
-                on_job=lambda name, _: done.append(name),
-            )
-    except KeyboardInterrupt:
-        typer.echo(
-            f"banditrank: interrupted, jobs done: {len(done)}; rerun the same command to resume", err=True
+    with report_interruption(done), announce_compilation("simulation", "simulation"):
+        report = compare(
+            split_names(suite),
+            split_names(policies),
+            directory,
+            quick=quick,
+            seed=seed,
+            workers=workers,
+            on_job=lambda name, _: done.append(name),
         )
-        raise typer.Exit(130) from None
     _print_report(report)
     typer.echo(f"report: {directory / HTML_FILE}")
 
 
 def _print_report(report: "Report") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from banditrank.experiments._html_report import column_kinds
 
     console = make_console()
@@ -88,7 +86,7 @@ def _print_report(report: "Report") -> None:
     console.print(f"Comparing policies: {kind}, seed {report.seed}, banditrank {report.version}")
     if report.overview is not None:
         for board in report.overview.result.tables[:-1]:  # the last table, by suite, is too wide
-            table = Table(title=board.caption, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+            table = make_table(board.caption)
             for column, kind in zip(board.columns, column_kinds(board), strict=True):
                 table.add_column(column, justify="right" if kind == "number" else "left")
             table.columns[0].no_wrap = True
@@ -98,19 +96,14 @@ def _print_report(report: "Report") -> None:
         console.print(report.overview.study.claim, style="dim")
         for check in report.overview.result.checks:
             console.print(f"{'yes' if check.holds else 'no'}: {check.statement} {check.evidence}")
-    reproductions = [study for study in report.studies if study.study.has_verdict]
+    reproductions = [study for study in report.studies if study.study.has_agreement]
     if reproductions:
-        table = Table(
-            title="Reproductions of the policies' papers",
-            title_justify="left",
-            box=SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-        )
-        for column in ("reproduction", "verdict"):
+        table = make_table("Reproductions of the policies' papers")
+        for column in ("reproduction", "agreement"):
             table.add_column(column, overflow="fold")
         table.add_column("checks", justify="right", no_wrap=True)
         for study in reproductions:
             answers = [check.holds for check in study.result.checks]
             held = f"{sum(holds is True for holds in answers)} of {len(answers)}"
-            table.add_row(study.study.title, study.result.verdict, held)
+            table.add_row(study.study.title, study.result.agreement, held)
         console.print(table)

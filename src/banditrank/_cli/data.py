@@ -8,7 +8,7 @@ import typer
 
 from banditrank import __version__
 from banditrank._cli.command import OptionErrorCommand, examples
-from banditrank._cli.output import JsonOption, check_output_files, make_console, write_json
+from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -155,10 +155,7 @@ def _print_diagnosis(diagnosis: "Diagnosis", training: Path) -> None:
 
 
 def _new_table(title: str, first: str, headings: Sequence[str]) -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = make_table(title)
     table.add_column(first, overflow="fold")
     for heading in headings:
         table.add_column(heading, justify="right")

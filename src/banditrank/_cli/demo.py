@@ -3,7 +3,6 @@
 import shutil
 import sys
 import time
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +12,11 @@ from banditrank._cli.output import (
     announce_compilation,
     check_output_files,
     make_console,
+    make_table,
     write_json,
 )
-from banditrank._cli.store import StoreFileOption, check_service_is_installed, store_address
-from banditrank.errors import InvalidInputError
+from banditrank._cli.store import StoreFileOption, store_address
+from banditrank._extras import requires
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,11 +64,13 @@ def demo_command(
     Prints the address of the dashboard, and at the end the learned values beside the true ones. A twentieth
     of the feedback is late, and a fiftieth is lost.
     """
-    check_service_is_installed("banditrank demo")
-    if not find_spec("httpx"):
-        raise InvalidInputError("banditrank demo", 'needs pip install "banditrank[client]"', "no httpx")
+    with requires("client", "banditrank demo"):
+        import httpx  # noqa: F401 - the service does not need it
+    with requires("service", "banditrank demo"):
+        import uvloop  # noqa: F401 - uvicorn would run without it, only slower
+
+        from banditrank._demo.demo import run_demo
     check_output_files(json_file)
-    from banditrank._demo.demo import run_demo
 
     progress = _Progress()
 
@@ -102,7 +104,7 @@ def demo_command(
         write_json(result.to_dict(), json_file)
     if json_file != "-":
         _print_result(result)
-    if result.interrupted and rounds is not None:  # without --rounds, Ctrl-C is the normal end
+    if result.is_interrupted and rounds is not None:  # without --rounds, Ctrl-C is the normal end
         visits = " and ".join(f"{surface.visits:,}" for surface in result.surfaces) or "no"
         typer.echo(f"banditrank: interrupted after {visits} visits", err=True)
         raise typer.Exit(130)
@@ -176,7 +178,7 @@ def _heading(surface: "SurfaceSummary") -> str:
 
 
 def _values_table(surface: "SurfaceSummary") -> "Table":
-    table = _table()
+    table = make_table()
     for heading in ("user type", "value"):
         table.add_column(heading, overflow="fold")
     for heading in ("estimate", f"{surface.level:.0%} interval", "true value"):
@@ -191,7 +193,7 @@ def _values_table(surface: "SurfaceSummary") -> "Table":
 
 
 def _rankings_table(surface: "SurfaceSummary") -> "Table":
-    table = _table()
+    table = make_table()
     for heading in ("user type", "learned ranking", "best ranking"):
         table.add_column(heading, overflow="fold")
     for heading in ("learned", "best"):
@@ -202,10 +204,3 @@ def _rankings_table(surface: "SurfaceSummary") -> "Table":
         rates = f"{ranking.learned_click_rate:.3f}", f"{ranking.best_click_rate:.3f}"
         table.add_row(user_type, *rankings, *rates)
     return table
-
-
-def _table() -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))

@@ -12,6 +12,7 @@ from banditrank._cli.output import (
     check_output_files,
     format_number,
     make_console,
+    make_table,
     write_json,
 )
 from banditrank._cli.problem import ProblemArgument
@@ -100,11 +101,8 @@ def _document(problem: "Problem", points: "list[FrontierPoint]") -> dict[str, An
 
 
 def _print_frontier(problem: "Problem", points: "list[FrontierPoint]") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     title = f"Frontier: {problem.name}, banditrank {__version__}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = make_table(title)
     table.add_column("utility", no_wrap=True)
     table.add_column("ranking", overflow="fold")
     table.add_column("total", justify="right", no_wrap=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank._cli.command import OptionErrorCommand, examples
-from banditrank._cli.output import JsonOption, check_output_files, make_console, write_json
+from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
 from banditrank._cli.store import PersistentStoreOption, StoreFileOption, open_given_store
 from banditrank.errors import InvalidInputError
 
@@ -85,9 +85,6 @@ def list_command(
     json_file: JsonOption = None,
 ) -> None:
     """List all API keys with their rights, surfaces and expiry."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     check_output_files(json_file)
     with open_given_store(store, store_file) as opened:
         keys = opened.api_keys()
@@ -95,7 +92,7 @@ def list_command(
         write_json({"keys": [_document(key) for key in keys]}, json_file)
     if json_file == "-":
         return
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = make_table()
     for column in ("id", "name", "rights", "surfaces", "created", "expires", "revoked"):
         table.add_column(column, overflow="fold")
     for key in keys:

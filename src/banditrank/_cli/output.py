@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 JsonOption = Annotated[
     str | None,
@@ -148,6 +149,24 @@ def announce_compilation(package: str = "solvers._branch_and_bound", what: str =
         yield
 
 
+@contextmanager
+def report_interruption(done: Sized) -> Iterator[None]:
+    """Exit with status 130 after Ctrl-C, and print how many jobs are done.
+
+    Parameters
+    ----------
+    done
+        Jobs that are done.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            f"banditrank: interrupted, jobs done: {len(done)}; rerun the same command to resume", err=True
+        )
+        raise typer.Exit(130) from None
+
+
 def make_console() -> "Console":
     """Return a console that prints names without markup and never truncates numbers."""
     from rich.console import Console
@@ -155,3 +174,11 @@ def make_console() -> "Console":
     console = Console(markup=False, emoji=False, highlight=False)
     console.width = max(console.width, 80) if sys.stdout.isatty() else 120
     return console
+
+
+def make_table(title: str | None = None) -> "Table":
+    """Return an empty table with a rule below its heading."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))

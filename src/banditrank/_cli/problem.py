@@ -2,12 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from banditrank._cli.command import OptionErrorCommand, examples
-from banditrank._cli.output import check_output_files, make_console
+from banditrank._cli.output import check_output_files, make_console, make_table
 
 if TYPE_CHECKING:
     from banditrank.model._problem import Problem
@@ -113,17 +113,13 @@ def _size(problem: "Problem") -> str:
 
 
 def _print_problem(problem: "Problem") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from banditrank.model._values import best_personalized_rankings, best_personalized_values
 
-    style: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
     console = make_console()
     console.print(f"{problem.name}: {_size(problem)}")
-    positions = Table(title="Arrival rates and position preferences", **style)
+    positions = make_table("Arrival rates and position preferences")
     positions.add_column("", no_wrap=True)
-    means = Table(title="Item means: click probabilities when examined", **style)
+    means = make_table("Item means: click probabilities when examined")
     means.add_column("item", no_wrap=True)
     for table in (positions, means):
         for name in problem.user_types:
@@ -133,7 +129,7 @@ def _print_problem(problem: "Problem") -> None:
         positions.add_row(f"position {k}", *(f"{value:.3f}" for value in row))
     for j, name in enumerate(problem.items):
         means.add_row(name, *(f"{value:.3f}" for value in problem.item_means[:, j]))
-    best = Table(title="Best personalized rankings", **style)
+    best = make_table("Best personalized rankings")
     best.add_column("user type", overflow="fold")
     best.add_column("click rate", justify="right", no_wrap=True)
     best.add_column("items, first position first", overflow="fold")

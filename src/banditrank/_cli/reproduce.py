@@ -12,6 +12,8 @@ from banditrank._cli.output import (
     WorkersOption,
     announce_compilation,
     make_console,
+    make_table,
+    report_interruption,
 )
 
 if TYPE_CHECKING:
@@ -67,36 +69,27 @@ def reproduce_command(
     studies = find_studies(names or [], training=training, profiles=profiles)
     directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
     done: list[str] = []
-    try:
-        with announce_compilation(), announce_compilation("simulation", "simulation"):
-            report = reproduce(
-                studies,
-                directory,
-                quick=quick,
-                seed=seed,
-                workers=workers,
-                backend=cast("BackendName", backend),
-                address=address,
-                on_job=lambda name, _: done.append(name),
-            )
-    except KeyboardInterrupt:
-        typer.echo(
-            f"banditrank: interrupted, jobs done: {len(done)}; rerun the same command to resume", err=True
+    with report_interruption(done), announce_compilation(), announce_compilation("simulation", "simulation"):
+        report = reproduce(
+            studies,
+            directory,
+            quick=quick,
+            seed=seed,
+            workers=workers,
+            backend=cast("BackendName", backend),
+            address=address,
+            on_job=lambda name, _: done.append(name),
         )
-        raise typer.Exit(130) from None
     _print_report(report)
     typer.echo(f"report: {directory / HTML_FILE}")
 
 
 def _print_report(report: "Report") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     kind = "a quick run" if report.quick else "a full run"
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = make_table()
     table.add_column("study", no_wrap=True)
     table.add_column("", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
+    table.add_column("agreement", no_wrap=True)
     table.add_column("checks", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
     for study in report.studies:
@@ -104,7 +97,9 @@ def _print_report(report: "Report") -> None:
         held = f"{checks.count(True)} of {len(checks)}"
         if None in checks:
             held += f", {checks.count(None)} not decided"
-        table.add_row(study.study.name, study.study.title, study.result.verdict, held, f"{study.seconds:.0f}")
+        table.add_row(
+            study.study.name, study.study.title, study.result.agreement, held, f"{study.seconds:.0f}"
+        )
     console = make_console()
     console.print(f"Reproducing the paper: {kind}, seed {report.seed}, banditrank {report.version}")
     console.print(table)

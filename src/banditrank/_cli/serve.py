@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from banditrank._cli.store import StoreFileOption, StoreOption, check_service_is_installed, store_address
+from banditrank._cli.store import StoreFileOption, StoreOption, store_address
+from banditrank._extras import requires
 
 
 def serve_command(
@@ -47,9 +48,11 @@ def serve_command(
     Runs until Ctrl-C or SIGTERM, then finishes open requests and writes pending feedback. Logs JSON lines to
     standard error.
     """
-    check_service_is_installed()
-    from banditrank.service._server import serve
-    from banditrank.service._settings import Settings
+    with requires("service", "banditrank serve"):
+        import uvloop  # noqa: F401 - uvicorn would run without it, only slower
+
+        from banditrank.service._server import serve
+        from banditrank.service._settings import Settings
 
     with store_address(store, store_file) as address:
         given = {

@@ -16,6 +16,7 @@ from banditrank._cli.output import (
     announce_compilation,
     check_output_files,
     make_console,
+    make_table,
     write_json,
 )
 from banditrank.errors import InvalidInputError
@@ -259,13 +260,10 @@ def _document(results: "list[SimulationResult]", replications: int, changes: str
 
 
 def _print_table(results: "list[SimulationResult]", changes: str | None) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     first = results[0]
     rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
     caption = f"{first.problem_summary(changes)}, {rounds}"
-    table = Table(title=f"Regret: {caption}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = make_table(f"Regret: {caption}")
     table.add_column("policy", overflow="fold")
     for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
         table.add_column(heading, justify="right", no_wrap=True)

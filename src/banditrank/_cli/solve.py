@@ -12,6 +12,7 @@ from banditrank._cli.output import (
     finite_or_none,
     format_number,
     make_console,
+    make_table,
     write_json,
 )
 from banditrank._cli.problem import ProblemArgument
@@ -99,7 +100,7 @@ def solution_fields(problem: "Problem", solution: "Solution", report: "EqualityR
         "value": finite_or_none(solution.value),
         "upper_bound": finite_or_none(solution.upper_bound),
         "gap": finite_or_none(solution.gap),
-        "certified": bool(solution.is_certified),
+        "is_certified": bool(solution.is_certified),
         "solver": solution.solver,
         "nodes": int(solution.nodes),
         "seconds": solution.seconds,
@@ -112,10 +113,9 @@ def solution_fields(problem: "Problem", solution: "Solution", report: "EqualityR
 def _print_solution(
     problem: "Problem", utility: "Utility", solution: "Solution", report: "EqualityReport"
 ) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    ranking = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    ranking = make_table()
     ranking.add_column("position", justify="right")
     ranking.add_column("item", overflow="fold")
     for position, item in enumerate(solution.ranking, start=1):
@@ -140,10 +140,7 @@ def _print_solution(
 
 
 def _types_table(problem: "Problem", report: "EqualityReport") -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = make_table()
     table.add_column("user type", overflow="fold")
     for heading in ("arrival rate", "equal", "personalized", "lost"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank._cli.command import OptionErrorCommand, examples
-from banditrank._cli.output import JsonOption, check_output_files, make_console, write_json
+from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
 from banditrank._cli.store import (
     PersistentStoreOption,
     StoreFileOption,
@@ -15,7 +15,7 @@ from banditrank._cli.store import (
     open_store_at,
     store_address,
 )
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError
 from banditrank.storage._addresses import redacted
 from banditrank.storage._factory import DEFAULT_STORE
 
@@ -76,7 +76,7 @@ def show_command(
         if surface is None:
             surfaces = [_counts(opened, record) for record in opened.surfaces()]
         else:
-            report = report_estimates(_counts(opened, _find_record(opened, surface)), level=level)
+            report = report_estimates(_counts(opened, opened.read_surface(surface)), level=level)
     if json_file is not None:
         document = (
             {"surfaces": [_summary(counts) for counts in surfaces]} if surface is None else asdict(report)
@@ -104,7 +104,7 @@ def export_command(
 ) -> None:
     """Write the settings and counts of a surface as JSON.
 
-    Open impressions are not included: the store that created them accepts their feedback.
+    Pending impressions are not included: the store that created them accepts their feedback.
     """
     from banditrank._files import atomic_write
     from banditrank.engine._import_export import as_text, export_surface
@@ -152,13 +152,6 @@ def _n_cells(number: int) -> str:
     return f"{number:,} cell{'' if number == 1 else 's'} of counts"
 
 
-def _find_record(store: "Store", name: str) -> "SurfaceRecord":
-    record = store.find_surface(name)
-    if record is None:
-        raise UnknownNameError("surface", name, [other.name for other in store.surfaces()])
-    return record
-
-
 def _counts(store: "Store", record: "SurfaceRecord") -> "SurfaceCounts":
     from banditrank.engine._counts_replica import CountsReplica
     from banditrank.engine._surface import Surface
@@ -184,13 +177,10 @@ def _summary(counts: "SurfaceCounts") -> dict[str, Any]:
 
 
 def _print_surfaces(surfaces: "list[SurfaceCounts]") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     if not surfaces:
         typer.echo("no surfaces")
         return
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = make_table()
     table.add_column("surface", overflow="fold")
     for heading in ("rounds", "items", "retired", "positions", "types"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -209,15 +199,11 @@ def _print_surfaces(surfaces: "list[SurfaceCounts]") -> None:
 
 
 def _print_estimates(report: "EstimatesReport") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    style: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
     console = make_console()
     console.print(f"{report.surface}: {report.rounds:,} rounds, version {report.version:,}")
     for of_type in report.user_types:
         title = f"{of_type.user_type}: {of_type.arrivals:,} arrivals, {of_type.share:.1%}"
-        table = Table(title=title, **style)
+        table = make_table(title)
         table.add_column("", overflow="fold")
         for heading in ("estimate", f"{report.level:.0%} interval", "displays", "clicks"):
             table.add_column(heading, justify="right", no_wrap=True)

@@ -3,7 +3,6 @@
 import logging
 import os
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,7 +44,7 @@ StoreFileOption = Annotated[
     ),
 ]
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -108,7 +107,7 @@ def _read_address(path: Path) -> str:
     if not address.isprintable() or not address:
         raise InvalidInputError("--store-file", "must hold one line, the address of a store", str(path))
     if has_password(address) and not is_private(path):
-        _log.warning("file with a password is accessible to other users: %s", path)
+        logger.warning("file with a password is accessible to other users: %s", path)
     return address
 
 
@@ -155,20 +154,3 @@ def open_store_at(address: str | None, *, create: bool = False) -> "Iterator[Sto
         raise InvalidInputError("store", "must be a store that exists", address)
     with open_store(address) as opened:
         yield opened
-
-
-def check_service_is_installed(command: str = "banditrank serve") -> None:
-    """Check that the optional dependencies of the service are installed.
-
-    Raises
-    ------
-    InvalidInputError
-        If one is missing.
-    """
-    missing = [
-        name
-        for name in ("uvicorn", "httptools", "uvloop", "msgspec", "prometheus_client")
-        if not find_spec(name)
-    ]
-    if missing:
-        raise InvalidInputError(command, 'needs pip install "banditrank[service]"', f"no {missing[0]}")

@@ -39,7 +39,7 @@ class DemoResult:
         Settings of the demo.
     version
         Version of banditrank.
-    interrupted
+    is_interrupted
         Whether a signal ended the demo.
     surfaces
         Summaries of the surfaces that had visits.
@@ -49,7 +49,7 @@ class DemoResult:
     rounds: int | None
     speed: float
     version: str
-    interrupted: bool
+    is_interrupted: bool
     surfaces: tuple[SurfaceSummary, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class DemoResult:
             "rounds": self.rounds,
             "speed": self.speed,
             "version": self.version,
-            "interrupted": self.interrupted,
+            "is_interrupted": self.is_interrupted,
             "surfaces": [surface.to_dict() for surface in self.surfaces],
         }
 

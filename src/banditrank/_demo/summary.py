@@ -21,8 +21,8 @@ class EstimatedValue:
 
 
 @dataclass(frozen=True, slots=True)
-class RankingComparison:
-    """Best ranking by the estimates, and the truly best one, with their true click rates."""
+class LearnedRanking:
+    """Learned ranking of a user type beside the best one, with their true click rates."""
 
     user_type: str | None  # None under equal treatment
     learned_ranking: tuple[str, ...]
@@ -69,7 +69,7 @@ class SurfaceSummary:
     level: float
     positions: tuple[EstimatedValue, ...]
     items: tuple[EstimatedValue, ...]
-    rankings: tuple[RankingComparison, ...]
+    rankings: tuple[LearnedRanking, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain values."""
@@ -129,20 +129,20 @@ def _value(user_type: str, name: str, found: dict[str, Any], true_value: float) 
     return EstimatedValue(user_type, name, found["estimate"], found["low"], found["high"], true_value)
 
 
-def _rankings(tracker: RegretTracker, treatments: dict[str, Any]) -> tuple[RankingComparison, ...]:
+def _rankings(tracker: RegretTracker, treatments: dict[str, Any]) -> tuple[LearnedRanking, ...]:
     problem = tracker.surface.problem
     if tracker.surface.treatment == "equal":
         learned = treatments["equal_ranking"]
         values = tracker.true_values(_item_indices(tracker, learned))
         click_rate = float(problem.arrival_rates @ values)
         best = _best_ranking(tracker, 0)
-        return (RankingComparison(None, tuple(learned), best, click_rate, tracker.optimal_click_rate),)
+        return (LearnedRanking(None, tuple(learned), best, click_rate, tracker.optimal_click_rate),)
     rankings = []
     for i, of_type in enumerate(treatments["user_types"][: problem.n_user_types]):
         learned = of_type["personalized_ranking"]
         click_rate = float(tracker.true_values(_item_indices(tracker, learned))[i])
         rankings.append(
-            RankingComparison(
+            LearnedRanking(
                 problem.user_types[i],
                 tuple(learned),
                 _best_ranking(tracker, i),

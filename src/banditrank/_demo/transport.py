@@ -36,7 +36,7 @@ class KeepAliveTransport(httpx.AsyncBaseTransport):
             async with asyncio.timeout(timeout_seconds):
                 return await self._send(request)
         except TimeoutError as error:
-            raise httpx.ReadTimeout(f"no answer within {timeout_seconds:g} s", request=request) from error
+            raise httpx.ReadTimeout(f"no response within {timeout_seconds:g} s", request=request) from error
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()

@@ -97,8 +97,8 @@ def create_surface(name: str, settings: Mapping[str, Any]) -> ApiCall[dict[str, 
     )
 
 
-def change_surface(name: str, settings: Mapping[str, Any]) -> ApiCall[dict[str, Any]]:
-    """Return the call that changes settings of a surface."""
+def update_surface(name: str, settings: Mapping[str, Any]) -> ApiCall[dict[str, Any]]:
+    """Return the call that updates settings of a surface."""
     return ApiCall(
         "PATCH",
         _surface_path(name),
@@ -195,7 +195,7 @@ def _parse_rankings(response: Any) -> list[ShownRanking]:
 
 def _parse_feedback_results(response: Any) -> list[str | Exception]:
     return [
-        problem_error(one["problem"]) if one["status"] == "refused" else str(one["status"])
+        problem_error(one["problem"]) if one["status"] == "rejected" else str(one["status"])
         for one in response["results"]
     ]
 

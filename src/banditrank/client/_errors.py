@@ -27,7 +27,7 @@ def response_error(status: int, text: str) -> BanditRankError:
     except ValueError:
         details = None
     if not isinstance(details, dict) or "detail" not in details:
-        return ServiceError(f"the service answered {status}: {text[:200]}", status)
+        return ServiceError(f"the service responded with {status}: {text[:200]}", status)
     return problem_error(details, status)
 
 

@@ -27,7 +27,7 @@ class Client:
     api_key
         API key, if the service requires one.
     timeout_seconds
-        Timeout for a response; at least 30 seconds for reports, and two minutes for creating and changing
+        Timeout for a response; at least 30 seconds for reports, and two minutes for creating and updating
         surfaces, which may compile code.
     max_retries
         Maximum number of retries of a request.
@@ -36,6 +36,8 @@ class Client:
 
     Raises
     ------
+    InvalidInputError
+        If `max_retries` is out of range.
     ServiceError
         Raised by all methods, if the service refuses a request or cannot be reached.
 
@@ -120,9 +122,9 @@ class Client:
         """Create a surface, and return it."""
         return self._send(calls.create_surface(name, settings))
 
-    def change_surface(self, name: str, **settings: Any) -> dict[str, Any]:
-        """Change settings of a surface, and return it."""
-        return self._send(calls.change_surface(name, settings))
+    def update_surface(self, name: str, **settings: Any) -> dict[str, Any]:
+        """Update settings of a surface, and return it."""
+        return self._send(calls.update_surface(name, settings))
 
     def delete_surface(self, name: str) -> None:
         """Delete a surface and its counts."""

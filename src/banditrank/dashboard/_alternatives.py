@@ -1,4 +1,4 @@
-"""Alternatives to a ranking: all rankings, or those in its neighborhood."""
+"""Alternatives to a ranking: all rankings, or those in its neighbourhood."""
 
 from itertools import islice, permutations
 from math import perm
@@ -15,7 +15,7 @@ Rankings = NDArray[np.intp]
 MAX_ENUMERATED = 1000
 """Maximum number of rankings that are enumerated."""
 
-_MAX_NEIGHBORS = 64  # that are compared by the utility itself, not its gradient
+_MAX_NEIGHBOURS = 64  # that are compared by the utility itself, not its gradient
 _GRADIENT_STEP = 1e-6
 
 
@@ -50,7 +50,7 @@ def find_runner_up(problem: ProblemLike, ranking: Rankings, utility: Utility) ->
     """
     others = enumerate_rankings(problem.item_means.shape[1], ranking.size)
     if others is None:
-        others = _neighbors(problem, ranking, utility)
+        others = _neighbours(problem, ranking, utility)
     others = others[(others != ranking).any(axis=1)]
     if not len(others):
         return None
@@ -64,7 +64,7 @@ def ranking_values(problem: ProblemLike, rankings: Rankings) -> Floats:
     return np.asarray(np.einsum("ik,irk->ri", problem.position_preferences, problem.item_means[:, rankings]))
 
 
-def _neighbors(problem: ProblemLike, ranking: Rankings, utility: Utility) -> Rankings:
+def _neighbours(problem: ProblemLike, ranking: Rankings, utility: Utility) -> Rankings:
     """Return the most promising rankings that swap two items or replace one, shape (R, K)."""
     rho, mu = problem.position_preferences, problem.item_means
     n_positions, n_items = ranking.size, mu.shape[1]
@@ -78,18 +78,18 @@ def _neighbors(problem: ProblemLike, ranking: Rankings, utility: Utility) -> Ran
     swap_gains[np.tril_indices(n_positions)] = -np.inf
     gains = np.concatenate([replace_gains.ravel(), swap_gains.ravel()])
     best_first = np.argsort(-gains, kind="stable")
-    moves = islice((move for move in best_first.tolist() if gains[move] > -np.inf), _MAX_NEIGHBORS)
-    neighbors = []
+    moves = islice((move for move in best_first.tolist() if gains[move] > -np.inf), _MAX_NEIGHBOURS)
+    neighbours = []
     for move in moves:
-        neighbor = ranking.copy()
+        neighbour = ranking.copy()
         if move < replace_gains.size:
             position, item = divmod(move, n_items)
-            neighbor[position] = item
+            neighbour[position] = item
         else:
             one, two = divmod(move - replace_gains.size, n_positions)
-            neighbor[[one, two]] = ranking[[two, one]]
-        neighbors.append(neighbor)
-    return np.array(neighbors, dtype=np.intp).reshape(-1, n_positions)
+            neighbour[[one, two]] = ranking[[two, one]]
+        neighbours.append(neighbour)
+    return np.array(neighbours, dtype=np.intp).reshape(-1, n_positions)
 
 
 def _utility_gradient(utility: Utility, weights: Floats, values: Floats) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.dashboard._alternatives import find_runner_up
-from banditrank.dashboard._estimated_problem import best_equal_rankings, estimated_problem
+from banditrank.dashboard._estimated_problem import best_equal_rankings, estimated_problem, ranking_value
 from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
 from banditrank.dashboard._posterior_samples import (
     Interval,
@@ -66,16 +66,16 @@ class RunnerUp:
     ----------
     ranking
         Shape (K,).
-    delta
+    difference
         Its value less that of the best ranking: the collective utility under equal treatment, clicks per
         visit otherwise.
-    delta_by_user_type
+    difference_by_user_type
         The same in clicks per visit for each user type; a single one under personalized treatment.
     """
 
     ranking: Rankings
-    delta: Interval
-    delta_by_user_type: list[float]
+    difference: Interval
+    difference_by_user_type: list[float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,8 +203,8 @@ def _assess_personalized(
     other = find_runner_up(alone, ranking, UTILITARIAN)
     if other is None:
         return AssessedRanking(ranking, _CERTAIN, None)
-    delta = float(_values(alone, other)[0] - _values(alone, ranking)[0])
-    runner_up = RunnerUp(other, _credible_interval(delta, samples.values(other) - values), [delta])
+    difference = float(ranking_value(alone, other)[0] - ranking_value(alone, ranking)[0])
+    runner_up = RunnerUp(other, _credible_interval(difference, samples.values(other) - values), [difference])
     return AssessedRanking(
         ranking, wilson_interval(values >= optima - _TOLERANCE, CONFIDENCE_LEVEL), runner_up
     )
@@ -221,19 +221,15 @@ def _assess_equal(
     other = find_runner_up(problem, ranking, utility)
     if other is None:
         return AssessedRanking(ranking, _CERTAIN, None)
-    before, after = _values(problem, ranking), _values(problem, other)
-    delta = float(_utility_difference(utility, problem.arrival_rates, before[None], after[None])[0])
+    before, after = ranking_value(problem, ranking), ranking_value(problem, other)
+    difference = float(_utility_difference(utility, problem.arrival_rates, before[None], after[None])[0])
     other_values = np.stack(
         [samples.of_user_type(i).values(other) for i in range(problem.n_user_types)], axis=1
     )  # (S, N)
-    deltas = _utility_difference(utility, samples.arrival_rates, values, other_values)
-    runner_up = RunnerUp(other, _credible_interval(delta, deltas), (after - before).tolist())
+    differences = _utility_difference(utility, samples.arrival_rates, values, other_values)
+    runner_up = RunnerUp(other, _credible_interval(difference, differences), (after - before).tolist())
     probability_best = None if optimum is None else wilson_interval(optimum.is_optimal, CONFIDENCE_LEVEL)
     return AssessedRanking(ranking, probability_best, runner_up)
-
-
-def _values(problem: Problem | SampledProblem, ranking: Rankings) -> Floats:
-    return np.asarray((problem.position_preferences * problem.item_means[:, ranking]).sum(axis=1))
 
 
 def _utility_difference(utility: Utility, weights: Floats, before: Floats, after: Floats) -> Floats:
@@ -259,7 +255,7 @@ def _treatment_value(
     those of the estimates.
     """
     intervals = [
-        _credible_interval(float(_values(problem, ranking)[i]), values[:, i])
+        _credible_interval(float(ranking_value(problem, ranking)[i]), values[:, i])
         for i, ranking in enumerate(rankings)
     ]
     if utility is None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 RankingComparison: TypeAlias = Literal["best", "order", "item"]
-FeedbackState: TypeAlias = Literal["waiting", "unreported", "none", "clicked"]
+FeedbackState: TypeAlias = Literal["pending", "unreported", "not-clicked", "clicked"]
 HealthStatus: TypeAlias = Literal["ok", "warn", "bad"]
 
 

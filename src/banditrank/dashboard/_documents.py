@@ -185,7 +185,7 @@ def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[Be
     is_equal = assessment.current_treatment > 0
     numbers = _active_numbers(assessment)
     rankings = [numbers[best.ranking].tolist() for best in assessment.best_rankings]
-    shares = recent.shares_shown([tuple(ranking) for ranking in rankings], is_equal=is_equal)
+    shares = recent.ranking_shares([tuple(ranking) for ranking in rankings], is_equal=is_equal)
     values = assessment.treatments[assessment.current_treatment].values
     documents: list[BestRankingDocument] = []
     for i, (best, ranking, share) in enumerate(zip(assessment.best_rankings, rankings, shares, strict=True)):
@@ -208,13 +208,13 @@ def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[Be
 def _runner_up(best: AssessedRanking, numbers: ItemNumbers) -> RunnerUpDocument | None:
     if best.runner_up is None:
         return None
-    delta, low, high = best.runner_up.delta
+    difference, low, high = best.runner_up.difference
     return {
         "ranking": numbers[best.runner_up.ranking].tolist(),
-        "difference": delta,
+        "difference": difference,
         "low": low,
         "high": high,
-        "by_user_type": best.runner_up.delta_by_user_type,
+        "by_user_type": best.runner_up.difference_by_user_type,
     }
 
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from banditrank.counts._counts import Counts
 from banditrank.engine._surface import Surface
 from banditrank.estimators._estimates import estimate
-from banditrank.model._problem import Problem
+from banditrank.model._problem import Problem, ProblemLike
 from banditrank.model._values import best_personalized_rankings
 from banditrank.solvers._solve import solve
 from banditrank.utilities._utility import Utility
@@ -16,7 +16,7 @@ _SOLVER_TIMEOUT_SECONDS = 0.5  # after which the best equal ranking so far is us
 Rankings = NDArray[np.intp]
 
 
-def estimated_problem(surface: Surface, counts: Counts, *, max_passes: int = 10_000) -> Problem:
+def estimated_problem(surface: Surface, counts: Counts, *, max_iterations: int = 10_000) -> Problem:
     """Return the maximum likelihood estimate of the problem, with the active items.
 
     Item means are at most 1. Arrivals are smoothed by adding one for each user type, so that user types
@@ -28,10 +28,10 @@ def estimated_problem(surface: Surface, counts: Counts, *, max_passes: int = 10_
         The definition.
     counts
         Counts of all items of the surface, retired ones included.
-    max_passes
-        Maximum number of passes of the estimator; a few are enough to find the best items.
+    max_iterations
+        Maximum number of iterations of the estimator; a few are enough to find the best items.
     """
-    estimates = estimate(counts, method="likelihood", max_iterations=max_passes)
+    estimates = estimate(counts, method="likelihood", max_iterations=max_iterations)
     arrivals = counts.arrivals + 1.0
     return Problem(
         arrivals / arrivals.sum(),
@@ -39,6 +39,11 @@ def estimated_problem(surface: Surface, counts: Counts, *, max_passes: int = 10_
         estimates.item_means[:, surface.active_numbers].clip(0.0, 1.0),
         name=surface.name,
     )
+
+
+def ranking_value(problem: ProblemLike, ranking: Rankings) -> NDArray[np.float64]:
+    """Return the value of a ranking of shape (K,) to each user type, shape (N,)."""
+    return np.asarray((problem.position_preferences * problem.item_means[:, ranking]).sum(axis=1))
 
 
 def best_rankings(surface: Surface, problem: Problem) -> Rankings:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.dashboard._estimated_problem import ranking_value
 from banditrank.engine._counts_replica import CountsReplica
 from banditrank.engine._engine import Engine
 from banditrank.engine._policy_snapshot import PolicySnapshot
@@ -25,7 +27,7 @@ _MAX_DESCRIBED_POSITIONS = 3
 
 ItemIndices = NDArray[np.intp]  # in the active items
 
-OutcomeState: TypeAlias = Literal["open", "clicked", "not-clicked", "discarded", "pruned"]
+OutcomeState: TypeAlias = Literal["pending", "clicked", "not-clicked", "discarded", "pruned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class RankingOutcome:
     Attributes
     ----------
     state
-        ``open`` while feedback is awaited; ``discarded`` if the attribution window closed without feedback
+        ``pending`` while feedback is awaited; ``discarded`` if the attribution window closed without feedback
         and the ranking was not counted; ``pruned`` if the outcome was pruned, and is only part of the
         counts.
     item, reward
@@ -97,7 +99,7 @@ class OmittedItem:
     instead_of
         The item that it would best replace.
     gain
-        Increase of the maximized utility by that; None if it is not finite.
+        Increase of the maximised utility by that; None if it is not finite.
     """
 
     item: str
@@ -114,24 +116,24 @@ class Explanation:
     ----------
     id, surface, user_type, items
         The ranking id, and the names of the surface, the user type and the items in order of positions.
-    issued, expires
-        When the ranking was issued, and when its attribution window closes, in seconds since 1970.
+    issued_at, expires_at
+        When the ranking was issued, and when its attribution window closes.
     revision, version, rounds
         Versions of the surface's definition and of its counts, and number of rankings counted in them.
     policy, treatment, utility
         As defined at the time; the utility is None under personalized treatment.
-    reproduced
+    is_reproduced
         Whether recomputing the ranking from the same counts gives the same ranking.
     outcome
         Its outcome.
     basis
-        ``draw``: the ranking is optimal for the posterior sample below, which the policy drew.
-        ``estimates``: the policy does not sample; below are the estimates from the counts.
-    type_entered
+        ``posterior-sample``: the ranking is optimal for the posterior sample in `beliefs`.
+        ``estimates``: the policy does not sample; `beliefs` are estimates from the counts.
+    is_type_used
         Whether the ranking depends on the user type; never under equal treatment.
     beliefs
         Parameters of the user type, or of all user types under equal treatment.
-    shown, left_out
+    shown_items, omitted_items
         The items of the ranking, and the best of the other active items.
     reason
         The explanation in a sentence.
@@ -141,21 +143,21 @@ class Explanation:
     surface: str
     user_type: str
     items: list[str]
-    issued: float
-    expires: float
+    issued_at: datetime
+    expires_at: datetime
     revision: int
     version: int
     rounds: int
     policy: str
     treatment: str
     utility: str | None
-    reproduced: bool
+    is_reproduced: bool
     outcome: RankingOutcome
-    basis: Literal["draw", "estimates"]
-    type_entered: bool
+    basis: Literal["posterior-sample", "estimates"]
+    is_type_used: bool
     beliefs: list[UserTypeBelief]
-    shown: list[ShownItem]
-    left_out: list[OmittedItem]
+    shown_items: list[ShownItem]
+    omitted_items: list[OmittedItem]
     reason: str
 
 
@@ -185,35 +187,36 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     user_types = list(surface.user_types) if is_equal else [surface.user_types[user_type]]
     shown = _shown_items(surface, beliefs, ranking)
     omitted = _omitted_items(surface, beliefs, ranking, utility)
+    expires_at = datetime.fromtimestamp(impression.expires_at_ms / 1000, UTC)
     return Explanation(
         id=ranking_id,
         surface=surface.name,
         user_type=surface.user_types[user_type],
         items=[surface.items[number] for number in numbers],
-        issued=impression.expires_at_ms / 1000 - surface.attribution_seconds,
-        expires=impression.expires_at_ms / 1000,
+        issued_at=expires_at - timedelta(seconds=surface.attribution_seconds),
+        expires_at=expires_at,
         revision=snapshot.revision,
         version=snapshot.version,
         rounds=snapshot.counts.rounds,
         policy=policy.name,
         treatment=surface.treatment,
         utility=str(utility) if is_equal else None,
-        reproduced=is_reproduced,
+        is_reproduced=is_reproduced,
         outcome=_outcome(engine, runtime, issued),
-        basis="estimates" if sample is None else "draw",
-        type_entered=is_type_used,
+        basis="estimates" if sample is None else "posterior-sample",
+        is_type_used=is_type_used,
         beliefs=[
             UserTypeBelief(name, *parameters)
             for name, *parameters in zip(
                 user_types,
                 beliefs.arrival_rates.tolist(),
                 beliefs.position_preferences.tolist(),
-                _values(beliefs, ranking).tolist(),
+                ranking_value(beliefs, ranking).tolist(),
                 strict=True,
             )
         ],
-        shown=shown,
-        left_out=omitted,
+        shown_items=shown,
+        omitted_items=omitted,
         reason=_reason(
             policy=policy.name,
             utility=str(utility) if is_equal else None,
@@ -255,11 +258,6 @@ def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> SampledProble
     return SampledProblem(np.ones(1), estimates.position_preferences[row], means[row])
 
 
-def _values(beliefs: SampledProblem, ranking: ItemIndices) -> NDArray[np.float64]:
-    """Return the value of a ranking to each user type, shape (n,)."""
-    return np.asarray((beliefs.position_preferences * beliefs.item_means[:, ranking]).sum(axis=1))
-
-
 def _shown_items(surface: Surface, beliefs: SampledProblem, ranking: ItemIndices) -> list[ShownItem]:
     names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences
     means = beliefs.item_means[:, ranking]  # (n, K)
@@ -279,7 +277,7 @@ def _omitted_items(
     best_first = np.argsort(-means, kind="stable").tolist()
     shown = set(ranking.tolist())
     candidates = [index for index in best_first if index not in shown][:_MAX_OMITTED]
-    values = _values(beliefs, ranking)
+    values = ranking_value(beliefs, ranking)
     present = utility.collective(weights, values)
     omitted = []
     for index in candidates:
@@ -299,10 +297,10 @@ def _outcome(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> 
     outcome = engine.store.outcome(runtime.surface_id, impression.key)
     if outcome is None:
         if not runtime.has_expired(issued):
-            return RankingOutcome("open")
+            return RankingOutcome("pending")
         if runtime.is_pruned(issued):
             return RankingOutcome("pruned")
-        return RankingOutcome("discarded" if runtime.surface.unreported == "discarded" else "open")
+        return RankingOutcome("discarded" if runtime.surface.unreported == "discarded" else "pending")
     if outcome == DISCARDED:
         return RankingOutcome("discarded")
     if outcome.position < 0:
@@ -329,7 +327,7 @@ def _reason(
     policy
         Name of the policy.
     utility
-        The utility that equal treatment maximizes; None under personalized treatment.
+        The utility that equal treatment maximises; None under personalized treatment.
     user_type
         Name of the user type; None if the ranking does not depend on it.
     version
@@ -347,28 +345,29 @@ def _reason(
     >>> print(_reason(policy="thompson-rank", utility=None, user_type="new", version=7, is_sampled=True,
     ...               is_reproduced=True, shown=shown, omitted=[OmittedItem("c", 0.4, "a", -0.03)]))
     in the problem that thompson-rank sampled from counts 7 for this ranking, users of type new look most at
-    position 2 (0.70), where b stands (mean 0.90), then at position 1 (0.30): a (0.50); of the items left
-    out c came nearest (0.40).
+    position 2 (0.70), which shows b (mean 0.90), then at position 1 (0.30): a (0.50); of the items not
+    shown, c is the closest (mean 0.40).
     """
     if not is_reproduced:
         return (
-            "made again from the same counts another ranking comes out: it was made by another version of "
-            "banditrank, and the figures are this version's."
+            "this version of banditrank computes another ranking from the same counts: another version "
+            "computed the one that was shown. The values are those of this version."
         )
     details = _describe_shown(shown) + _describe_omitted(omitted)
     if utility is not None:
-        audience = f"everybody who asks under counts {version} is shown this, and who asked did not enter"
+        audience = f"under counts {version} all users get this ranking, whatever their user type"
         chosen = (
             f"it is best by the {utility} utility in the problem that {policy} sampled from these counts"
             if is_sampled
-            else f"{policy} chose it by rules of its own and the {utility} utility; by these counts"
+            else f"{policy} does not sample, and maximises the {utility} utility; "
+            "by the estimates from these counts"
         )
         link = ", where" if is_sampled else ""
         return f"{audience}: {chosen}{link} users look most at {details}."
     source = (
         f"in the problem that {policy} sampled from counts {version} for this ranking,"
         if is_sampled
-        else f"{policy} chose it by rules of its own; by counts {version}"
+        else f"{policy} does not sample; by the estimates from counts {version}"
     )
     who = "users" if user_type is None else f"users of type {user_type}"
     return f"{source} {who} look most at {details}."
@@ -377,7 +376,7 @@ def _reason(
 def _describe_shown(shown: Sequence[ShownItem]) -> str:
     """Return the positions that users look at most, in decreasing order."""
     first, *others = sorted(shown, key=lambda item: -item.look)[:_MAX_DESCRIBED_POSITIONS]
-    text = f"position {first.position} ({first.look:.2f}), where {first.item} stands (mean {first.mean:.2f})"
+    text = f"position {first.position} ({first.look:.2f}), which shows {first.item} (mean {first.mean:.2f})"
     for other in others:
         text += f", then at position {other.position} ({other.look:.2f}): {other.item} ({other.mean:.2f})"
     return text
@@ -385,6 +384,6 @@ def _describe_shown(shown: Sequence[ShownItem]) -> str:
 
 def _describe_omitted(omitted: Sequence[OmittedItem]) -> str:
     if not omitted:
-        return "; no item was left out"
+        return "; all items are shown"
     nearest = max(omitted, key=lambda item: float("-inf") if item.gain is None else item.gain)
-    return f"; of the items left out {nearest.item} came nearest ({nearest.mean:.2f})"
+    return f"; of the items not shown, {nearest.item} is the closest (mean {nearest.mean:.2f})"

@@ -45,7 +45,7 @@ class RecentImpressions:
         self._outcomes = outcomes
         return [_document(one, outcomes.get(one.impression.key), now) for one in latest]
 
-    def shares_shown(
+    def ranking_shares(
         self, rankings: list[tuple[int, ...]], *, is_equal: bool
     ) -> list[ShownShareDocument | None]:
         """Return the share of each ranking in the latest impressions of its user type; None without any.
@@ -57,7 +57,7 @@ class RecentImpressions:
         is_equal
             Whether the treatment is equal.
         """
-        shown = Counter(self._monitor.shown.copy())
+        shown = Counter(self._monitor.recent_rankings.copy())
         n_user_types = len(self._runtime.surface.user_types)
         totals: Counter[int] = Counter()  # by user type
         for packed, n_impressions in shown.items():
@@ -89,8 +89,8 @@ def _document(recent: RecentImpression, outcome: Outcome | None, now: float) -> 
 
 def _feedback_state(outcome: Outcome | None, *, has_expired: bool) -> FeedbackState:
     if outcome is None or outcome == DISCARDED:
-        return "unreported" if has_expired or outcome == DISCARDED else "waiting"
-    return "none" if outcome.position < 0 else "clicked"
+        return "unreported" if has_expired or outcome == DISCARDED else "pending"
+    return "not-clicked" if outcome.position < 0 else "clicked"
 
 
 def _compare(items: tuple[int, ...], best: tuple[int, ...] | None) -> RankingComparison:

@@ -24,9 +24,9 @@ from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.model._problem import Problem
 from banditrank.storage._records import Change, Impression, SavedTimeSeries
 
-MAX_RECENT = 20
-MAX_SHOWN = 1000
-_MAX_PASSES = 200  # of the estimator
+MAX_RECENT_IMPRESSIONS = 20
+MAX_RECENT_RANKINGS = 1000
+_MAX_ITERATIONS = 200  # of the estimator
 _MAX_NAMES_LISTED = 3  # in an annotation, which is saved with the time series
 _MAX_SHARE_OF_TIME = 0.02  # that finding the best rankings may take
 _GATHERING_SECONDS = 0.25  # batch window for changes of surfaces
@@ -68,7 +68,7 @@ class SurfaceMonitor(SurfaceObserver):
     ----------
     recent
         The latest impressions.
-    shown
+    recent_rankings
         The latest rankings, as `Impression.ranking` encodes them.
     best
         The best rankings by the present estimates; None until they were computed.
@@ -84,8 +84,8 @@ class SurfaceMonitor(SurfaceObserver):
         on_due: Callable[["SurfaceMonitor"], None] = lambda _: None,
     ) -> None:
         self.runtime = runtime
-        self.recent: deque[RecentImpression] = deque(maxlen=MAX_RECENT)
-        self.shown: deque[bytes] = deque(maxlen=MAX_SHOWN)
+        self.recent: deque[RecentImpression] = deque(maxlen=MAX_RECENT_IMPRESSIONS)
+        self.recent_rankings: deque[bytes] = deque(maxlen=MAX_RECENT_RANKINGS)
         self.best: BestRankings | None = None
         self._clock = clock
         self._problem = problem
@@ -98,7 +98,7 @@ class SurfaceMonitor(SurfaceObserver):
         self._compared = (0, 0)  # revision and version that `best` is of
         self._duty_cycle = DutyCycle(_MAX_SHARE_OF_TIME)
         self.task = PeriodicTask(
-            f"surface {surface.name}: finding the best rankings failed", self._compare_in, self._compare
+            "search for the best rankings failed", self._compare_in, self._compare, surface=surface.name
         )
         self._set_surface(surface)
         self._restore(runtime.store.time_series(runtime.surface_id))
@@ -115,10 +115,10 @@ class SurfaceMonitor(SurfaceObserver):
         self.recent.extend(
             [
                 RecentImpression(ranking_id, issued_at, impression, best)
-                for ranking_id, impression in issued[-MAX_RECENT:]
+                for ranking_id, impression in issued[-MAX_RECENT_IMPRESSIONS:]
             ]
         )
-        self.shown.extend([one.impression.ranking for one in issued])
+        self.recent_rankings.extend([one.impression.ranking for one in issued])
 
     def on_change(self, change: Change) -> None:
         """Fold a change into the time series; if earlier ones are missing, `_catch_up` reads all of them."""
@@ -209,7 +209,7 @@ class SurfaceMonitor(SurfaceObserver):
         latest = self.runtime.counts()
         surface = latest.surface
         with self._duty_cycle:
-            problem = estimated_problem(surface, latest.counts, max_passes=_MAX_PASSES)
+            problem = estimated_problem(surface, latest.counts, max_iterations=_MAX_ITERATIONS)
             rankings = best_rankings(surface, problem)
             numbers = np.asarray(surface.active_numbers, dtype=np.intp)[rankings]
             reference = ReferenceRankings(numbers, len(surface.items))

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.dashboard._estimated_problem import ranking_value
 from banditrank.engine._surface import Surface
 from banditrank.model._problem import Problem
 from banditrank.model._values import weighted_means
@@ -88,7 +89,7 @@ class SurfaceProblem:
         """Return the regret of the displays of a change, summed over its impressions.
 
         Under personalized treatment it is in clicks, and exact. Under equal treatment it is in the utility
-        that the policy maximizes. Rankings are then reconstructed from the displays of items at positions,
+        that the policy maximises. Rankings are then reconstructed from the displays of items at positions,
         which is exact unless several rankings of the change were displayed equally often.
         """
         n_user_types, n_items = self.item_means.shape
@@ -113,7 +114,7 @@ class SurfaceProblem:
         """Return the collective utility of the optimum less that of a ranking."""
         if ranking not in self._utility_gaps:
             # A reconstructed ranking may repeat an item, so `values` would refuse it.
-            values = (self.position_preferences * self.item_means[:, ranking]).sum(axis=1)
+            values = ranking_value(self, np.array(ranking, dtype=np.intp))
             both = np.stack([self.optimal_values, values]).clip(_MIN_VALUE)
             optimal, actual = self.surface.compiled_policy.utility.collectives(self.arrival_rates, both)
             self._utility_gaps[ranking] = float(optimal - actual)

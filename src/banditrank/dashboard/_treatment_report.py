@@ -65,7 +65,7 @@ class TreatmentReport:
     treatment
         The surface's own treatment.
     utility
-        The utility that the equal ranking maximizes: the surface's own, or the utilitarian one if its
+        The utility that the equal ranking maximises: the surface's own, or the utilitarian one if its
         treatment is personalized.
     personalized_total, equal_total
         Estimated click rates over all users.

@@ -88,7 +88,22 @@ def create_key(
     expires_at_ms: int | None = None,
     surfaces: Iterable[str] = (),
 ) -> str:
-    """Create a key in a store and return it; parameters and errors are those of `new_api_key`."""
+    """Create an API key in a store and return it.
+
+    Parameters
+    ----------
+    store
+        Store of the key.
+    name, rights, expires_at_ms, surfaces
+        As for `new_api_key`.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is invalid.
+    StoreError
+        If the store cannot be written to.
+    """
     key, record = new_api_key(name, rights, expires_at_ms=expires_at_ms, surfaces=surfaces)
     store.add_key(record)
     return key

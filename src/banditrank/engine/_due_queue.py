@@ -38,7 +38,7 @@ class DueQueue(Generic[K]):
         self._wake = threading.Condition()
         self._marked: set[K] = set()
         self._is_interrupted = False
-        self._is_poked = False
+        self._is_woken = False
         self._heap: list[tuple[float, int, K]] = []
         self._due_at: dict[K, float] = {}  # heap entries with another time are outdated
         self._order = count()  # so that keys are never compared
@@ -53,7 +53,7 @@ class DueQueue(Generic[K]):
     def wake(self) -> None:
         """End the current wait, or the next one."""
         with self._wake:
-            self._is_poked = True
+            self._is_woken = True
             self._wake.notify()
 
     def interrupt(self) -> None:
@@ -65,7 +65,7 @@ class DueQueue(Generic[K]):
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until a key is marked or due, or a timeout expires; return whether a key is marked."""
         with self._wake:
-            if not (self._marked or self._is_interrupted or self._is_poked):
+            if not (self._marked or self._is_interrupted or self._is_woken):
                 if self._heap:
                     due_seconds = self._heap[0][0] - time.monotonic()
                     timeout_seconds = (
@@ -73,7 +73,7 @@ class DueQueue(Generic[K]):
                     )
                 if timeout_seconds is None or timeout_seconds > 0.0:
                     self._wake.wait(timeout_seconds)
-            self._is_poked = False
+            self._is_woken = False
             return bool(self._marked)
 
     def take_due(self) -> list[K]:

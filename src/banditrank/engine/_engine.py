@@ -24,6 +24,7 @@ from banditrank.errors import (
     StoreError,
     StoreUnavailableError,
     UnknownRankingError,
+    UnknownSurfaceError,
 )
 from banditrank.storage._base import Store
 from banditrank.storage._records import Change, CommitStatus, Event, SurfaceRecord
@@ -44,9 +45,9 @@ class Engine:
     store
         Where surfaces, impressions and counts are kept. It is not closed with the engine.
     sync_seconds
-        Period of synchronization with other processes that use the store.
+        Period of the sync with other processes that use the store.
     polls
-        Whether to synchronize all the time, or only while the engine is used; see `SyncLoop`.
+        Whether to sync all the time, or only while the engine is used; see `SyncLoop`.
     clock
         Returns the time in seconds since 1970.
     deliver
@@ -55,6 +56,13 @@ class Engine:
         Source of the randomness of ranking ids and exploring policies; seeded by the system by default.
     observe
         Returns the observer of a surface that was loaded.
+
+    Attributes
+    ----------
+    store, sync_seconds
+        As given.
+    committer
+        The group committer of all surfaces.
     """
 
     def __init__(
@@ -94,7 +102,7 @@ class Engine:
 
     @property
     def last_sync(self) -> float:
-        """Time of the latest synchronization, by the monotonic clock."""
+        """Time of the latest sync, by the monotonic clock."""
         return self._sync_loop.last_sync
 
     @property
@@ -103,7 +111,7 @@ class Engine:
         return self._sync_loop.errors
 
     def touch(self) -> None:
-        """Register a use; an engine that does not poll synchronizes only while it is used."""
+        """Register a use; an engine that does not poll syncs only while it is used."""
         self._sync_loop.touch()
 
     # Surfaces
@@ -153,6 +161,8 @@ class Engine:
             If the store has no surface of this name.
         InvalidInputError
             If the counts do not fit the new definition.
+        StoreUnavailableError
+            If the store cannot be read or written, or other processes update the surface all the time.
         """
         for _ in range(_MAX_UPDATE_ATTEMPTS):
             record = self._registry.record(name)
@@ -168,7 +178,9 @@ class Engine:
             runtime.redefine(new_record)
             runtime.refresh()
             return runtime
-        raise StoreUnavailableError(f"surface {name} is updated by other processes all the time")
+        raise StoreUnavailableError(
+            f"surface {name!r} was updated by other processes {_MAX_UPDATE_ATTEMPTS} times in a row"
+        )
 
     def delete_surface(self, name: str) -> None:
         """Delete a surface and its counts.
@@ -180,7 +192,7 @@ class Engine:
         """
         runtime = self.loaded(name)
         if not self.store.delete_surface(name):
-            raise self._registry.unknown(name)
+            raise UnknownSurfaceError("surface", name, self._registry.other_names(name))
         if runtime is not None:
             self._registry.remove(runtime)
 
@@ -320,7 +332,7 @@ class Engine:
             try:
                 runtime.save_snapshot()
             except StoreError:
-                logger.warning("snapshot was not saved", extra={"surface": runtime.surface.name})
+                logger.warning("snapshot failed", extra={"surface": runtime.surface.name})
 
     def disable(self) -> None:
         """Refuse to work: this is a copy in a forked process."""

@@ -12,7 +12,7 @@ _GRACE_MS = 5000  # after a window closed, for feedback that is being committed
 class Pending(NamedTuple):
     """Impressions that wait for feedback."""
 
-    number: int
+    n_impressions: int
     oldest_seconds: float  # age of the oldest
 
 
@@ -41,7 +41,7 @@ class FeedbackTracker:
     >>> for expires_at_ms in (60_000, 60_000, 99_000):
     ...     tracker.issued[expires_at_ms >> tracker.shift] += 1
     >>> tracker.add_feedback(60_000, now=2.0)
-    >>> tracker.pending(now=10.0).number, tracker.delay_quantiles(0.5)
+    >>> tracker.pending(now=10.0).n_impressions, tracker.delay_quantiles(0.5)
     (2, [2.0])
     >>> tracker.closes_in(now=10.0)
     55.417

@@ -17,7 +17,7 @@ from banditrank import __version__
 from banditrank._checks import check_integer, check_number
 from banditrank.engine._counts_replica import CountsReplica
 from banditrank.engine._surface import Surface
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownNameError, UnknownSurfaceError
 from banditrank.storage._base import Store
 from banditrank.storage._cells import CELL, Cells, decode_cells
 from banditrank.storage._records import REWARD_UNITS, SurfaceRecord
@@ -41,7 +41,7 @@ def export_surface(store: Store, name: str, *, now: datetime | None = None) -> d
 
     Raises
     ------
-    UnknownNameError
+    UnknownSurfaceError
         If the store has no surface of this name.
 
     Examples
@@ -52,11 +52,12 @@ def export_surface(store: Store, name: str, *, now: datetime | None = None) -> d
     >>> import_surface(store, export_surface(store, "home"), name="copy").name
     'copy'
     """
-    surface, surface_id = _find(store, name)
-    version, cells = CountsReplica(store, surface_id, surface).cells()
-    surface, current_id = _find(store, name)  # read again: it has all items that were counted
-    if current_id != surface_id:
-        raise UnknownNameError("surface", name, [record.name for record in store.surfaces()])
+    before = store.read_surface(name)
+    version, cells = CountsReplica(store, before.surface_id, _surface(before)).cells()
+    after = store.read_surface(name)  # again: it has all items that were counted
+    if after.surface_id != before.surface_id:
+        raise UnknownSurfaceError("surface", name, ())
+    surface = _surface(after)
     return {
         "format": FORMAT,
         "banditrank": __version__,
@@ -142,11 +143,8 @@ def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, by
     return surface, _cells(surface, document.get("counts")).tobytes()
 
 
-def _find(store: Store, name: str) -> tuple[Surface, int]:
-    record = store.find_surface(name)
-    if record is None:
-        raise UnknownNameError("surface", name, [known.name for known in store.surfaces()])
-    return Surface.from_definition(record.definition), record.surface_id
+def _surface(record: SurfaceRecord) -> Surface:
+    return Surface.from_definition(record.definition)
 
 
 def _cells(surface: Surface, counts: object) -> Cells:
@@ -159,17 +157,17 @@ def _cells(surface: Surface, counts: object) -> Cells:
         where = f"counts[{number}]"
         if not isinstance(cell, dict) or sorted(cell) != sorted(_CELL):
             raise InvalidInputError(where, f"must be an object of {', '.join(_CELL)}", cell)
-        place = (
+        index = (
             _number(f"{where}.user_type", cell["user_type"], types),
             check_integer(f"{where}.position", cell["position"], 1, surface.n_positions) - 1,
             _number(f"{where}.item", cell["item"], items),
         )
-        if place in rows:
+        if index in rows:
             raise InvalidInputError(where, "must be the only cell of its type, position and item", cell)
         displays = check_integer(f"{where}.displays", cell["displays"], 1, _MAX_DISPLAYS)
         rewards = check_number(f"{where}.rewards", cell["rewards"], 0, displays)
-        rows[place] = displays, round(rewards * REWARD_UNITS)
-    cells = np.array([(*place, *row) for place, row in sorted(rows.items())], dtype=CELL)
+        rows[index] = displays, round(rewards * REWARD_UNITS)
+    cells = np.array([(*index, *row) for index, row in sorted(rows.items())], dtype=CELL)
     _check_displays(surface, cells)
     return cells
 

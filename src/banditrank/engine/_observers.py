@@ -1,4 +1,4 @@
-"""Subscription to what happens to a surface in this process."""
+"""Observer of a surface: issued rankings, changes of counts, definitions and snapshots."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class IssuedImpression(NamedTuple):
 class SurfaceObserver:
     """Receives the events of one surface; every method does nothing unless overridden.
 
-    Methods are called by the thread that ranks, commits or synchronizes, some of them with a lock held: they
+    Methods are called by the thread that ranks, commits or syncs, some of them with a lock held: they
     must return quickly, must not raise, and must not call the surface.
     """
 

@@ -23,6 +23,8 @@ class Backoff:
     ----------
     failure
         Log message of a failure.
+    **fields
+        Fields of the log record, in addition to the error.
 
     Attributes
     ----------
@@ -38,8 +40,9 @@ class Backoff:
     ('ZeroDivisionError: division by zero', False)
     """
 
-    def __init__(self, failure: str) -> None:
+    def __init__(self, failure: str, **fields: object) -> None:
         self._failure = failure
+        self._fields = fields
         self._wait_seconds = self._retry_at = 0.0
         self.error: str | None = None
 
@@ -73,7 +76,11 @@ class Backoff:
         self._retry_at = time.monotonic() + self._wait_seconds
         is_expected = isinstance(error, StoreError)
         if self.error is None:
-            logger.error("%s: %s", self._failure, one_line(error), exc_info=None if is_expected else error)
+            logger.error(
+                self._failure,
+                exc_info=None if is_expected else error,
+                extra={**self._fields, "error": one_line(error)},
+            )
         self.error = one_line(error) if is_expected else describe_error(error)
         return True
 
@@ -89,10 +96,14 @@ class PeriodicTask:
         Returns the number of seconds until the function should run; infinity if that depends on an event.
     run
         The function.
+    **fields
+        Fields of the log record.
     """
 
-    def __init__(self, failure: str, needed_in: Callable[[], float], run: Callable[[], None]) -> None:
-        self._backoff = Backoff(failure)
+    def __init__(
+        self, failure: str, needed_in: Callable[[], float], run: Callable[[], None], **fields: object
+    ) -> None:
+        self._backoff = Backoff(failure, **fields)
         self._needed_in = needed_in
         self._run = run
 

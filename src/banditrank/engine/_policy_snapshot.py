@@ -139,7 +139,7 @@ class PolicySnapshot:
             rankings = [
                 self._policy.rank(self.counts, user_type, rng=self._rng).tolist() for _ in range(n_rankings)
             ]
-        return [tuple([self.numbers[place] for place in ranking]) for ranking in rankings]
+        return [tuple([self.numbers[index] for index in ranking]) for ranking in rankings]
 
 
 class _BatchRanker:

@@ -42,7 +42,7 @@ class Surface:
     policy
         ``auto``, or the name of another policy that learns from counts alone.
     treatment, utility
-        ``personalized``, or ``equal`` with the utility that it maximizes.
+        ``personalized``, or ``equal`` with the utility that it maximises.
     coefficient
         Exploration coefficient, for policies that have one.
     retired
@@ -55,12 +55,19 @@ class Surface:
     refresh_seconds
         Maximum age of the counts behind a ranking; 0 for always the latest.
     keep_seconds
-        How long single rankings are kept, so that they can be explained and repeated feedback recognized.
+        How long single rankings are kept, so that they can be explained and repeated feedback recognised.
 
     Raises
     ------
     InvalidInputError
         If a setting breaks its rule.
+    UnsolvableError
+        If the policy cannot rank a surface of this size.
+
+    Attributes
+    ----------
+    compiled_policy
+        The policy, compiled for the treatment, the utility and the coefficient.
 
     Examples
     --------
@@ -143,7 +150,7 @@ class Surface:
         known, retired = set(self.items), set(self.retired)
         for name in added:
             if name in known and name not in retired:
-                raise InvalidInputError("items", "must not be shown already", name)
+                raise InvalidInputError("items", "must not be active already", name)
         new = tuple(name for name in added if name not in known)
         back = set(added)
         return replace(

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from banditrank.engine._group_commit import SURFACE_DELETED
 from banditrank.engine._surface_runtime import SurfaceRuntime
-from banditrank.errors import UnknownRankingError, UnknownSurfaceError
+from banditrank.errors import UnknownRankingError
 from banditrank.storage._base import Store
 from banditrank.storage._records import SurfaceRecord
 
@@ -102,14 +102,11 @@ class SurfaceRegistry:
         UnknownSurfaceError
             If there is none.
         """
-        record = self._store.find_surface(name)
-        if record is None:
-            raise self.unknown(name)
-        return record
+        return self._store.read_surface(name, known=self.other_names(name))
 
-    def unknown(self, name: str) -> UnknownSurfaceError:
-        """Return the error for an unknown name."""
-        return UnknownSurfaceError("surface", name, sorted(self._by_name.keys() - {name}))
+    def other_names(self, name: str) -> list[str]:
+        """Return the other names of loaded surfaces, sorted."""
+        return sorted(self._by_name.keys() - {name})
 
     def open(self, record: SurfaceRecord) -> SurfaceRuntime:
         """Return a surface, loaded if need be; may take a minute if formulas are compiled.

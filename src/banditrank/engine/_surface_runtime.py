@@ -20,7 +20,7 @@ from banditrank.engine._policy_snapshot import PolicySnapshot
 from banditrank.engine._ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, key_prefix
 from banditrank.engine._ranking_validation import RankingValidator
 from banditrank.engine._surface import Surface
-from banditrank.errors import ExpiredRankingError, InvalidInputError, UnknownNameError
+from banditrank.errors import ExpiredRankingError, InvalidInputError, UnknownNameError, UnknownSurfaceError
 from banditrank.storage._base import Store
 from banditrank.storage._records import (
     NOT_CLICKED,
@@ -119,8 +119,10 @@ class SurfaceRuntime:
         ------
         UnknownNameError
             If the surface has no such user type.
+        UnknownSurfaceError
+            If the surface was deleted.
         InvalidInputError
-            If the surface was deleted, or belongs to a forked process.
+            If this is a forked process.
         """
         (ranking,) = self.rank_batch((user_type,))
         return ranking
@@ -130,9 +132,11 @@ class SurfaceRuntime:
 
         Raises
         ------
-        UnknownNameError, InvalidInputError
+        UnknownNameError, UnknownSurfaceError, InvalidInputError
             As for `rank`.
         """
+        if self._is_deleted:
+            raise UnknownSurfaceError("surface", self.surface.name, ())
         if self._refusal is not None:
             raise InvalidInputError("surface", self._refusal, self.surface.name)
         snapshot = self.policy_snapshot()
@@ -300,12 +304,11 @@ class SurfaceRuntime:
         self._mark_due()
 
     def delete(self) -> None:
-        """Refuse rankings: the surface was deleted."""
+        """Reject rankings: the surface was deleted."""
         self._is_deleted = True
-        self.refuse("must not have been deleted")
 
     def refuse(self, rule: str) -> None:
-        """Refuse rankings, which would break a rule."""
+        """Reject rankings, which would break a rule."""
         self._refusal = rule
 
     def _is_stale(self) -> bool:
@@ -328,14 +331,15 @@ class SurfaceRuntime:
             task.run_if_due()
 
     def _make_tasks(self) -> tuple[PeriodicTask, ...]:
-        name, expirer = f"surface {self.surface.name}", self._expirer
+        name, expirer = self.surface.name, self._expirer
         return (
-            PeriodicTask(f"{name}: refresh failed", self._refresh_in, self.refresh),
-            PeriodicTask(f"{name}: expiry failed", expirer.due_in, lambda: expirer.run(self.surface)),
+            PeriodicTask("refresh failed", self._refresh_in, self.refresh, surface=name),
+            PeriodicTask("expiry failed", expirer.due_in, lambda: expirer.run(self.surface), surface=name),
             PeriodicTask(
-                f"{name}: snapshot failed",
+                "snapshot failed",
                 lambda: 0.0 if self._replica.is_snapshot_due else inf,
                 self._save_snapshot_unless_newer,
+                surface=name,
             ),
         )
 

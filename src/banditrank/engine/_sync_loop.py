@@ -1,4 +1,4 @@
-"""The thread that synchronizes surfaces with the store, and runs their background tasks."""
+"""The thread that syncs surfaces with the store, and runs their background tasks."""
 
 import logging
 import threading
@@ -10,12 +10,12 @@ from banditrank.engine._due_queue import DueQueue
 from banditrank.engine._periodic_task import Backoff
 from banditrank.engine._surface_registry import SurfaceRegistry
 from banditrank.engine._surface_runtime import SurfaceRuntime
-from banditrank.errors import StoreError, StoreUnavailableError
+from banditrank.errors import StoreError, StoreUnavailableError, one_line
 from banditrank.storage._base import Store
 from banditrank.storage._records import SurfaceRecord, Versions
 
 IDLE_SECONDS = 30.0
-"""Time without use after which an engine that synchronizes on demand is idle."""
+"""Time without use after which an engine that syncs on demand is idle."""
 
 _GATHERING_SECONDS = 0.02  # batch window for changes of surfaces
 _MAX_WAIT_SECONDS = 0.25  # while polling, to notice that the clock was set
@@ -41,9 +41,9 @@ class SyncLoop:
     queue
         When each of them has a task due.
     sync_seconds
-        Period of synchronization.
+        Period of the sync.
     polls
-        Whether to synchronize all the time. If not, only after `touch`: an unused engine then uses no
+        Whether to sync all the time. If not, only after `touch`: an unused engine then uses no
         processor time.
     clock
         Returns the time in seconds since 1970.
@@ -51,7 +51,7 @@ class SyncLoop:
     Attributes
     ----------
     last_sync
-        Time of the latest synchronization, by the monotonic clock.
+        Time of the latest sync, by the monotonic clock.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SyncLoop:
         self._running: set[int] = set()
         self._backoffs: dict[tuple[int, str], Backoff] = {}  # by id and name of a surface
         self._unavailable: StoreUnavailableError | None = None  # raised in a thread of the pool
-        self._versions: dict[int, Versions] = {}  # at the latest synchronization
+        self._versions: dict[int, Versions] = {}  # at the latest sync
         self._is_in_sync = False  # with these versions
         self._next_purge = 0.0
         self._thread = threading.Thread(target=self._run, name="banditrank-sync-loop", daemon=True)
@@ -98,11 +98,11 @@ class SyncLoop:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the engine synchronizes on demand, and was not used for a while."""
+        """Whether the engine syncs on demand, and was not used for a while."""
         return not self._polls and time.monotonic() - self._used_at >= IDLE_SECONDS
 
     def touch(self) -> None:
-        """Register that the engine is used: synchronize if the latest synchronization is too old."""
+        """Register that the engine is used: sync if the latest sync is too old."""
         now = time.monotonic()
         was_idle = self.is_idle
         self._used_at = now
@@ -133,15 +133,19 @@ class SyncLoop:
                 except Exception as error:  # the next attempt may succeed
                     if not is_failing:
                         is_expected = isinstance(error, StoreError)
-                        logger.warning("store sync failed: %s", error, exc_info=not is_expected)
+                        logger.warning(
+                            "store sync failed",
+                            exc_info=not is_expected,
+                            extra={"error": one_line(error)},
+                        )
                     is_failing = True
             if abs(self._clock() - time.monotonic() - offset) >= _CLOCK_STEP_SECONDS:
                 offset = self._clock() - time.monotonic()
                 self._mark_all()
             try:
                 self._run_due_tasks()
-            except Exception:  # the thread must survive: without it nothing is synchronized or refreshed
-                logger.exception("scheduling failed")
+            except Exception:  # the thread must survive: without it nothing is synced or refreshed
+                logger.exception("task scheduling failed")
             if self._queue.wait(self._wait_seconds(next_sync, is_failing=is_failing)):
                 self._stop.wait(_GATHERING_SECONDS)
 
@@ -173,7 +177,7 @@ class SyncLoop:
             self._running.discard(runtime.surface_id)
             self._queue.mark(runtime)
 
-    # Synchronization
+    # Sync
 
     def _sync(self) -> None:
         loaded = self._registry.ids()  # before the versions are read, which include all of these
@@ -219,7 +223,7 @@ class SyncLoop:
 
     def _backoff(self, surface_id: int, name: str) -> Backoff:
         return self._backoffs.setdefault(
-            (surface_id, name), Backoff(f"surface {name} is out of sync with the store")
+            (surface_id, name), Backoff("surface out of sync with the store", surface=name)
         )
 
     def _catch_up(self, runtime: SurfaceRuntime, latest: Versions, backoff: Backoff) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from banditrank._extras import requires
 from banditrank.experiments._formatting import format_duration
-from banditrank.experiments._study import Check, Table, Verdict
+from banditrank.experiments._study import Agreement, Check, Table
 
 if TYPE_CHECKING:
     from banditrank.experiments._report import RenderedFigure, Report, StudyReport
@@ -57,7 +57,7 @@ def write_html_report(
         figures=figures,
         seconds=sum(study.seconds for study in report.studies),
         all_checks=_all_checks,
-        all_verdicts=get_args(Verdict),
+        all_agreements=get_args(Agreement),
         paper_checks=partial(_checks_by, "paper"),
         implementation_checks=partial(_checks_by, "implementation"),
     )

@@ -174,7 +174,7 @@ def _summary(report: StudyReport) -> dict[str, Any]:
     result = report.result
     return {
         "title": report.study.title,
-        "verdict": result.verdict,
+        "agreement": result.agreement,
         "claim": report.study.claim,
         "findings": result.findings,
         "checks": [

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Frames: TypeAlias = "Mapping[str, pd.DataFrame]"
 """Data of a study's jobs, by job name."""
 
-Verdict = Literal["agrees", "partly", "disagrees", "not checked"]
+Agreement = Literal["agrees", "partly", "disagrees", "not checked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Check:
     evidence
         The numbers that decide.
     claimed_by
-        Source of the statement. Only checks of the paper's claims decide the verdict.
+        Source of the statement. Only checks of the paper's claims decide the agreement.
     """
 
     statement: str
@@ -97,7 +97,7 @@ class StudyResult:
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def verdict(self) -> Verdict:
+    def agreement(self) -> Agreement:
         """Agreement with the paper, computed from the checks of its claims."""
         answers = {check.holds for check in self.checks if check.claimed_by == "paper"}
         if answers <= {None}:
@@ -134,8 +134,8 @@ class Study:
         Size of a quick run relative to a full one, in words.
     claim_heading
         Heading above the claim.
-    has_verdict
-        Whether the checks are summarised as a verdict on the claim.
+    has_agreement
+        Whether the checks are summarised as the agreement with the claim.
     """
 
     name: str
@@ -145,4 +145,4 @@ class Study:
     analyse: Callable[[Frames], StudyResult]
     quick_scale: str
     claim_heading: str = "The paper says"
-    has_verdict: bool = True
+    has_agreement: bool = True

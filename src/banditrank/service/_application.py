@@ -309,7 +309,7 @@ class Application:
         if self._owns_process:
             self._run_in_background("freeze objects", self._freeze_objects, _FREEZE_SECONDS)
             self._run_in_background("trim heap", self._trim_heap, TRIM_SECONDS)
-        self.log.info("started", extra={"surfaces": len(self.engine.surfaces())})
+        self.log.info("service started", extra={"surfaces": len(self.engine.surfaces())})
         if self.authenticator.has_no_valid_key:
             self.log.warning("API keys are required and none is valid: run banditrank keys create")
 
@@ -325,7 +325,7 @@ class Application:
             await self._share_metrics()
         await asyncio.to_thread(self.pools.close)
         await asyncio.to_thread(self.engine.store.close)
-        self.log.info("stopped")
+        self.log.info("service stopped")
 
     def _deliver(self, calls: Sequence[tuple[CommitCallback, CommitOutcome]]) -> None:
         """Run commit callbacks in the event loop, one group at a time."""

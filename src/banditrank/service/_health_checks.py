@@ -220,7 +220,7 @@ def _feedback_checks(runtime: SurfaceRuntime, now: HealthSample) -> Iterator[Hea
         return
     yield HealthCheck(
         "Pending",
-        lambda _, now: now.pending.number,
+        lambda _, now: now.pending.n_impressions,
         _format_count,
         f"rankings wait for feedback, the oldest for {_format_duration(now.pending.oldest_seconds)}",
         idle_description="rankings wait for feedback",

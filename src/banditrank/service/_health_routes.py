@@ -56,7 +56,7 @@ class ReadinessCheck:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 await asyncio.shield(self._check)
         except TimeoutError:
-            raise StoreUnavailableError(f"the store did not answer within {_TIMEOUT_SECONDS:g} s") from None
+            raise StoreUnavailableError(f"the store did not respond within {_TIMEOUT_SECONDS:g} s") from None
 
 
 async def _health(_application: "Application", _: Request) -> Response:

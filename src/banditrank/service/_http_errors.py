@@ -116,7 +116,7 @@ def problem_details(error: Exception, request_id: str) -> ProblemDetails:
         return _details(error_type, _INTERNAL_DETAIL, request_id)
     if error_type is UNAVAILABLE:
         return _details(error_type, _UNAVAILABLE_DETAIL, request_id)
-    if isinstance(error, UnknownSurfaceError):  # its message lists all surfaces
+    if isinstance(error, UnknownSurfaceError):  # its message may name another surface
         return _details(error_type, f"surface {str(error.value)[:80]!r} does not exist", request_id)
     return _details(error_type, str(error), request_id, getattr(error, "field", None))
 

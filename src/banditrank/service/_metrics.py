@@ -28,7 +28,7 @@ from banditrank.service._worker_metrics import (
 )
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-_RANKING_OPERATIONS = ("rank", "feedback", "feedbackBatch")
+_RANKING_OPERATIONS = ("rank", "rankBatch", "feedback", "feedbackBatch")
 
 
 class ResponseStats(NamedTuple):
@@ -150,8 +150,8 @@ class _Collector(Collector):
             value=time.monotonic() - engine.last_sync,
         )
         yield GaugeMetricFamily(
-            "banditrank_surfaces_unreadable",
-            "Surfaces in the store that this version cannot read.",
+            "banditrank_surfaces_out_of_sync",
+            "Surfaces that are out of sync with the store.",
             value=len(engine.sync_errors),
         )
         yield GaugeMetricFamily(
@@ -163,7 +163,8 @@ class _Collector(Collector):
         )
         yield CounterMetricFamily(
             "banditrank_dropped_impressions",
-            "Impressions that were not recorded because the commit queue was full.",
+            "Impressions that were not recorded because the commit queue was full "
+            "or the store rejected them.",
             value=counters.dropped,
         )
 

@@ -24,9 +24,9 @@ from banditrank.service._routing import Route
 from banditrank.service._schemas import (
     FeedbackBatchRequest,
     FeedbackBatchResponse,
+    FeedbackBatchResult,
     FeedbackRequest,
     FeedbackResponse,
-    FeedbackResult,
     RankingBatchRequest,
     RankingBatchResponse,
     RankingRequest,
@@ -100,10 +100,10 @@ async def _feedback_batch(application: "Application", request: Request) -> Respo
     return Response(200, _encode(response))
 
 
-def _feedback_result(result: str | Exception, request_id: str) -> FeedbackResult:
+def _feedback_result(result: str | Exception, request_id: str) -> FeedbackBatchResult:
     if isinstance(result, Exception):
-        return FeedbackResult("refused", problem_details(result, request_id))
-    return FeedbackResult("repeated" if result == "repeated" else "counted")
+        return FeedbackBatchResult("rejected", problem_details(result, request_id))
+    return FeedbackBatchResult("repeated" if result == "repeated" else "counted")
 
 
 async def _commit(
@@ -194,7 +194,7 @@ ROUTES = (
         "POST",
         "/v1/feedback/batch",
         "feedbackBatch",
-        "Count the feedback for several rankings; each is counted or refused on its own. Safe to repeat.",
+        "Count the feedback for several rankings; each is counted or rejected on its own. Safe to repeat.",
         "rank",
         _feedback_batch,
         request_schema=FeedbackBatchRequest,

@@ -261,7 +261,7 @@ class FeedbackResponse(msgspec.Struct):
 
 
 class FeedbackBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Feedback for several rankings; each is counted or refused on its own.
+    """Feedback for several rankings; each is counted or rejected on its own.
 
     Attributes
     ----------
@@ -299,18 +299,18 @@ class ProblemDetails(msgspec.Struct, omit_defaults=True):
     field: str | None = None
 
 
-class FeedbackResult(msgspec.Struct, omit_defaults=True):
+class FeedbackBatchResult(msgspec.Struct, omit_defaults=True):
     """Status of one feedback in a batch.
 
     Attributes
     ----------
     status
-        ``counted``, ``repeated`` if the same feedback was counted before, or ``refused``.
+        ``counted``, ``repeated`` if the same feedback was counted before, or ``rejected``.
     problem
-        Reason for which the feedback was refused.
+        Problem details of the rejection.
     """
 
-    status: Literal["counted", "repeated", "refused"]
+    status: Literal["counted", "repeated", "rejected"]
     problem: ProblemDetails | None = None
 
 
@@ -323,7 +323,7 @@ class FeedbackBatchResponse(msgspec.Struct):
         Status of each feedback, in the order of the request.
     """
 
-    results: list[FeedbackResult]
+    results: list[FeedbackBatchResult]
 
 
 class RankingBatchResponse(msgspec.Struct):

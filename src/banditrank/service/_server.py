@@ -49,7 +49,7 @@ def serve(settings: Settings) -> None:
     configure_json_logging()
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    logging.getLogger(__name__).info("listening", extra={"address": address})
+    logging.getLogger(__name__).info("service listening", extra={"address": address})
     if settings.workers == 1:
         make = partial(make_application, settings)
         uvicorn.Server(server_config(make, settings, factory=True)).run(sockets=[bound])

@@ -15,7 +15,7 @@ from banditrank.storage._addresses import has_password, is_in_memory
 from banditrank.storage._base import Store
 from banditrank.storage._factory import DEFAULT_STORE, open_store
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Settings:
     allow_origins
         Other origins whose pages may send requests, such as ``https://shop.example``, or ``loopback`` for
         all origins on this machine.
+
+    Raises
+    ------
+    InvalidInputError
+        If a setting is out of range, or several workers share a store in memory.
 
     Examples
     --------
@@ -132,7 +137,7 @@ class Settings:
                 shown = type(value).__name__ if name == "store" else value  # may contain a password
                 raise InvalidInputError(f"{path}: {name}", f"must be {expected}", shown)
         if has_password(values.get("store", "")) and not is_private(path):
-            _log.warning("file with a password is accessible to other users: %s", path)
+            logger.warning("file with a password is accessible to other users: %s", path)
         return cls(**{**values, **overrides})
 
 

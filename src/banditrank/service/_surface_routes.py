@@ -57,18 +57,18 @@ async def _read(application: "Application", request: Request) -> Response:
     return _response(await application.surface(request))
 
 
-async def _change(application: "Application", request: Request) -> Response:
+async def _update(application: "Application", request: Request) -> Response:
     runtime = await application.surface(request)
     settings = _present_fields(request.body)
 
-    def changed(surface: Surface) -> Surface:
+    def updated(surface: Surface) -> Surface:
         return Surface.from_dict(surface.to_dict() | settings)
 
     runtime = await application.pools.administration.run(
-        application.engine.update_surface, runtime.surface.name, changed
+        application.engine.update_surface, runtime.surface.name, updated
     )
     application.log_action(
-        request, "surface changed", surface=runtime.surface.name, settings=sorted(settings)
+        request, "surface updated", surface=runtime.surface.name, settings=sorted(settings)
     )
     return _response(runtime)
 
@@ -137,10 +137,10 @@ ROUTES = (
     Route(
         "PATCH",
         "/v1/surfaces/{surface}",
-        "changeSurface",
-        "Change settings of a surface; its counts are kept.",
+        "updateSurface",
+        "Update settings of a surface; its counts are kept.",
         "administer",
-        _change,
+        _update,
         request_schema=UpdateSurfaceRequest,
         response_schema=SurfaceResponse,
         errors=(UNKNOWN_SURFACE,),

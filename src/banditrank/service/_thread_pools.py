@@ -70,7 +70,7 @@ class ThreadPool:
 
         Raises
         ------
-        ProblemError
+        HttpError
             A 503 with Retry-After if the queue is full, after `REFUSAL_SECONDS`.
         """
         if self._max_calls is not None and self.calls >= self._max_calls:

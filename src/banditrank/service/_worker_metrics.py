@@ -61,7 +61,8 @@ class WorkerMetrics(msgspec.Struct):
     events
         Number of events in these commits.
     dropped
-        Number of impressions that were not recorded, because the commit queue was full.
+        Number of impressions that were not recorded, because the commit queue was full or the store
+        rejected them.
     """
 
     requests: RequestHistograms = msgspec.field(default_factory=dict)

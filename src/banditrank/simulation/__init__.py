@@ -5,17 +5,23 @@ from typing import TYPE_CHECKING
 from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from banditrank.simulation._backends.base import Backend
+    from banditrank.simulation._backends.ray_cluster import RayBackend
     from banditrank.simulation._plots import plot_final_regret, plot_regret, save_plot
     from banditrank.simulation._regret import equal_regret, personalized_regret
     from banditrank.simulation._result import SimulationResult
+    from banditrank.simulation._run import replicate
     from banditrank.simulation._simulate import simulate
 
 __all__ = [
+    "Backend",
+    "RayBackend",
     "SimulationResult",
     "equal_regret",
     "personalized_regret",
     "plot_final_regret",
     "plot_regret",
+    "replicate",
     "save_plot",
     "simulate",
 ]
@@ -24,6 +30,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "_backends.base": ("Backend",),
+            "_backends.ray_cluster": ("RayBackend",),
             "_plots": (
                 "plot_final_regret",
                 "plot_regret",
@@ -34,6 +42,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "personalized_regret",
             ),
             "_result": ("SimulationResult",),
+            "_run": ("replicate",),
             "_simulate": ("simulate",),
         },
     )

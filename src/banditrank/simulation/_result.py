@@ -147,7 +147,7 @@ class SimulationResult:
         return {
             **self.policy,
             "violations": list(self.violations),
-            "complete": self.is_complete,
+            "is_complete": self.is_complete,
             "checkpoints": self.checkpoints.tolist(),
             "regret": {
                 "mean": self.mean.tolist(),

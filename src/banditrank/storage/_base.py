@@ -1,10 +1,11 @@
 """Base class of stores, and the guarantees of an implementation."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Self
 
+from banditrank.errors import UnknownSurfaceError
 from banditrank.storage._records import (
     Change,
     CommitResult,
@@ -79,6 +80,27 @@ class Store(ABC):
     @abstractmethod
     def find_surface(self, name: str) -> SurfaceRecord | None:
         """Return the surface with a name, None if there is none."""
+
+    def read_surface(self, name: str, *, known: Iterable[str] | None = None) -> SurfaceRecord:
+        """Return the surface with a name.
+
+        Parameters
+        ----------
+        name
+            Name of the surface.
+        known
+            Names that the error may suggest; all names in the store by default.
+
+        Raises
+        ------
+        UnknownSurfaceError
+            If there is none.
+        """
+        record = self.find_surface(name)
+        if record is None:
+            names = [other.name for other in self.surfaces()] if known is None else known
+            raise UnknownSurfaceError("surface", name, names)
+        return record
 
     @abstractmethod
     def surfaces(self) -> list[SurfaceRecord]:

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
+from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError, one_line
 from banditrank.storage._addresses import is_relaxed, redacted, split_options
 from banditrank.storage._connection_pool import ConnectionPool
 from banditrank.storage._records import ImpressionId, Outcome
@@ -116,7 +116,7 @@ class PostgresStore(SqlStore):
 
     def _redacted_message(self, error: psycopg.Error) -> str:
         """Return the message of an error in one line, without passwords."""
-        message = " ".join(str(error).split())
+        message = one_line(error)
         for name in _SECRET_PARAMETERS:
             if secret := self._parameters.get(name):
                 message = message.replace(str(secret), "…")
@@ -209,7 +209,7 @@ def _with_timeout(steps: Generator[Any, Any, Any], timeout_seconds: float) -> Ge
         while True:
             ready = yield awaited
             if not ready and time.monotonic() > deadline:
-                raise psycopg.OperationalError(f"no answer within {timeout_seconds:g} s")
+                raise psycopg.OperationalError(f"no response within {timeout_seconds:g} s")
             awaited = steps.send(ready)
     except StopIteration as stop:
         return stop.value

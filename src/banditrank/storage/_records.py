@@ -156,7 +156,7 @@ class Change(NamedTuple):
 
     surface_id: int
     version: int  # 1, 2, 3, … within a surface
-    cells: bytes  # see `cells`
+    cells: bytes  # see `encode_cells`
     committed_at_ms: int  # 0 if unknown: imported counts
 
 

@@ -11,7 +11,13 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from banditrank.errors import AlreadyExistsError, InvalidInputError, StoreError, StoreUnavailableError
+from banditrank.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    StoreError,
+    StoreUnavailableError,
+    one_line,
+)
 from banditrank.storage import _redis_scripts as scripts
 from banditrank.storage._addresses import is_relaxed, redacted, split_options
 from banditrank.storage._base import Store, WriteResult
@@ -50,7 +56,7 @@ _TRANSIENT_CODES = ("BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READO
 
 
 class RedisStore(Store):
-    """A store in a Redis server. `redis_scripts` documents its keys.
+    """A store in a Redis server. `_redis_scripts` documents its keys.
 
     Parameters
     ----------
@@ -139,7 +145,7 @@ class RedisStore(Store):
         try:
             yield
         except redis.RedisError as error:
-            message = " ".join(str(error).split())
+            message = one_line(error)
             is_transient = isinstance(error, _TRANSIENT_ERRORS) or message.startswith(_TRANSIENT_CODES)
             kind = StoreUnavailableError if is_transient else StoreError
             raise kind(f"{self._location}: {message}") from error

@@ -28,7 +28,7 @@ from banditrank.storage._records import (
 )
 from banditrank.storage._sql import Row, SqlStore, Transaction
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 # Closing a file drops all locks of the process on it, so that only one thread may create it.
 _CREATE_LOCK = threading.Lock()
 _TRANSIENT_ERRORS = {  # a retry may succeed, at the latest after an operator intervened
@@ -122,7 +122,7 @@ class SqliteStore(SqlStore):
         path = os.path.realpath(self.path)  # SQLite puts its other files beside the target of a link
         are_private = [make_private(Path(f"{path}{suffix}")) for suffix in ("", "-wal", "-shm")]
         if not all(are_private):
-            _log.warning("store file with secrets is accessible to other users: %s", path)
+            logger.warning("store file with secrets is accessible to other users: %s", path)
 
     @contextmanager
     def _transaction(self, *, read_only: bool = False) -> Iterator["_SqliteTransaction"]:

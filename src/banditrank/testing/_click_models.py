@@ -16,7 +16,7 @@ MAX_ERROR = 6.0  # standard errors; a mean differs by more with probability belo
 
 
 def check_mean_reward_is_the_value(click_model: ClickModel) -> None:
-    """The mean reward of many users is the value of the ranking."""
+    """Check that the mean reward of many users is the value of the ranking."""
     problem = make_problem("random", n_user_types=2, n_items=4, n_positions=3, seed=3)
     families: tuple[Rewards, ...] = (BernoulliRewards(), BetaRewards(2.0, 3.0))
     for rewards in families:
@@ -31,7 +31,7 @@ def check_mean_reward_is_the_value(click_model: ClickModel) -> None:
 
 
 def check_rewards_are_in_range(click_model: ClickModel) -> None:
-    """No reward is negative or above the scale."""
+    """Check that no reward is negative or above the scale."""
     problem = make_problem("random", n_user_types=1, n_items=3, n_positions=3, seed=5)
     compiled = compile_problem(problem, BetaRewards(0.5, 2.0), click_model)
     drawn = _draws(click_model, compiled, 0, np.array([1, 2, 0], dtype=np.uintp))
@@ -40,7 +40,7 @@ def check_rewards_are_in_range(click_model: ClickModel) -> None:
 
 
 def check_value_is_deterministic(click_model: ClickModel) -> None:
-    """The value of a ranking is the same in each call, and within the scale of the rewards."""
+    """Check that the value of a ranking is the same in each call, and within the scale of the rewards."""
     problem = make_problem("conflict", n_user_types=2, n_items=4, n_positions=2, seed=1)
     compiled = compile_problem(problem, click_model=click_model)
     for items in permutations(range(4), 2):
@@ -51,7 +51,7 @@ def check_value_is_deterministic(click_model: ClickModel) -> None:
 
 
 def check_no_leaks(click_model: ClickModel) -> None:
-    """The compiled functions leak neither references to their arguments nor memory."""
+    """Check that the compiled functions leak neither references to their arguments nor memory."""
     problem = make_problem("random", n_user_types=2, n_items=4, n_positions=3, seed=3)
     compiled, rng = compile_problem(problem, BetaRewards(2.0, 3.0), click_model), np.random.default_rng(7)
     ranking, rewards = np.array([2, 0, 3], dtype=np.uintp), np.zeros(3)

@@ -59,7 +59,7 @@ def sparse_counts(problem: Problem, rounds: int = 7) -> Counts:
 
 
 def check_rankings_are_valid(make_policy: MakePolicy) -> None:
-    """Rankings hold K different items, whatever the counts."""
+    """Check that rankings hold K different items, whatever the counts."""
     for problem in problems():
         policy = make_policy(problem)
         size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
@@ -71,7 +71,7 @@ def check_rankings_are_valid(make_policy: MakePolicy) -> None:
 
 
 def check_rankings_are_reproducible(make_policy: MakePolicy) -> None:
-    """The same counts, generator and scratch give the same ranking."""
+    """Check that the same counts, generator and scratch give the same ranking."""
     for problem in problems():
         policy = make_policy(problem)
         for counts in (sparse_counts(problem), dense_counts(problem)):
@@ -91,7 +91,7 @@ def check_rankings_are_reproducible(make_policy: MakePolicy) -> None:
 
 
 def check_counts_are_unchanged(make_policy: MakePolicy) -> None:
-    """Ranking does not change the counts."""
+    """Check that ranking does not change the counts."""
     for problem in problems():
         for counts in (sparse_counts(problem), dense_counts(problem)):
             before = counts.copy()
@@ -100,7 +100,7 @@ def check_counts_are_unchanged(make_policy: MakePolicy) -> None:
 
 
 def check_equal_treatment_ignores_user_types(make_policy: MakePolicy) -> None:
-    """Under equal treatment all types get the same ranking."""
+    """Check that under equal treatment all types get the same ranking."""
     for problem in problems():
         policy = make_policy(problem)
         if policy.treatment != "equal":
@@ -114,7 +114,7 @@ def check_equal_treatment_ignores_user_types(make_policy: MakePolicy) -> None:
 
 
 def check_relabelling_items(make_policy: MakePolicy) -> None:
-    """Relabelling the items relabels the rankings."""
+    """Check that relabelling the items relabels the rankings."""
     problem = problems()[0]
     order = np.array([5, 2, 7, 0, 1, 6, 3, 4])  # new item j is old item order[j]
     relabelled = Problem(problem.arrival_rates, problem.position_preferences, problem.item_means[:, order])
@@ -129,7 +129,7 @@ def check_relabelling_items(make_policy: MakePolicy) -> None:
 
 
 def check_relabelling_user_types(make_policy: MakePolicy) -> None:
-    """Relabelling the user types does not change their rankings."""
+    """Check that relabelling the user types does not change their rankings."""
     problem = problems()[0]
     order = np.array([2, 0, 1])
     relabelled = Problem(
@@ -146,7 +146,7 @@ def check_relabelling_user_types(make_policy: MakePolicy) -> None:
 
 
 def check_invalid_user_types_are_rejected(make_policy: MakePolicy) -> None:
-    """A user type that does not exist raises InvalidInputError."""
+    """Check that a user type that does not exist raises InvalidInputError."""
     problem = problems()[0]
     for user_type in (-1, problem.n_user_types):
         try:
@@ -157,7 +157,7 @@ def check_invalid_user_types_are_rejected(make_policy: MakePolicy) -> None:
 
 
 def check_no_leaks(make_policy: MakePolicy) -> None:
-    """Ranking and the compiled functions leak neither references to their arguments nor memory."""
+    """Check that ranking and the compiled functions leak neither references to their arguments nor memory."""
     problem, rng = problems()[0], np.random.default_rng(7)
     policy, counts = make_policy(problem), dense_counts(problem)
     arrays = (counts.displays, counts.rewards, counts.arrivals)

@@ -62,7 +62,7 @@ class SolverUnderTest:
 
 
 def check_rankings_are_valid(solver: SolverUnderTest) -> None:
-    """Rankings hold K different items, with and without enough time."""
+    """Check that rankings hold K different items, with and without enough time."""
     for problem in small_solver_problems():
         for utility in solver.utilities:
             for seconds in (np.inf, 0.0):
@@ -71,7 +71,7 @@ def check_rankings_are_valid(solver: SolverUnderTest) -> None:
 
 
 def check_bounds_hold(solver: SolverUnderTest) -> None:
-    """Bounds of the method itself hold, with and without enough time."""
+    """Check that bounds of the method itself hold, with and without enough time."""
     for problem in small_solver_problems():
         for utility in solver.utilities:
             best = problem.best(utility)
@@ -82,7 +82,7 @@ def check_bounds_hold(solver: SolverUnderTest) -> None:
 
 
 def check_value_matches_ranking(solver: SolverUnderTest) -> None:
-    """The value and the values of the types are those of the ranking."""
+    """Check that the value and the values of the types are those of the ranking."""
     for problem in small_solver_problems():
         for utility in solver.utilities:
             solution = solver(problem, utility)
@@ -94,14 +94,14 @@ def check_value_matches_ranking(solver: SolverUnderTest) -> None:
 
 
 def check_value_is_optimal(solver: SolverUnderTest) -> None:
-    """With enough time the best ranking is returned and certified."""
+    """Check that with enough time the best ranking is returned and certified."""
     for problem in small_solver_problems():
         for utility in solver.utilities:
             _assert_solved(solver, problem, utility)
 
 
 def check_inputs_are_unchanged(solver: SolverUnderTest) -> None:
-    """Solving does not change its inputs, and is reproducible."""
+    """Check that solving does not change its inputs, and is reproducible."""
     for problem in small_solver_problems()[:4]:
         for utility in solver.utilities:
             copy = deepcopy(problem)
@@ -113,7 +113,7 @@ def check_inputs_are_unchanged(solver: SolverUnderTest) -> None:
 
 
 def check_bonuses(solver: SolverUnderTest) -> None:
-    """Items with large bonuses are in the ranking."""
+    """Check that items with large bonuses are in the ranking."""
     problem = generate_solver_problem("conflict", (3, 6, 2), 0, bonuses=False)
     for utility in solver.utilities:
         for items in ((0, 1), (2, 5), (4, 3)):
@@ -124,7 +124,7 @@ def check_bonuses(solver: SolverUnderTest) -> None:
 
 
 def check_relabelling(solver: SolverUnderTest) -> None:
-    """Relabelling items or types does not change the best value."""
+    """Check that relabelling items or types does not change the best value."""
     rng = np.random.default_rng(0)
     for problem in small_solver_problems():
         types, items = rng.permutation(problem.n_user_types), rng.permutation(problem.n_items)
@@ -140,7 +140,7 @@ def check_relabelling(solver: SolverUnderTest) -> None:
 
 
 def check_warm_start(solver: SolverUnderTest) -> None:
-    """The warm start does not change the value."""
+    """Check that the warm start does not change the value."""
     for problem in small_solver_problems():
         for utility in solver.utilities:
             cold = solver(problem, utility)
@@ -152,7 +152,7 @@ def check_warm_start(solver: SolverUnderTest) -> None:
 
 
 def check_ties_and_duplicates(solver: SolverUnderTest) -> None:
-    """Problems with equal items, positions and types are solved."""
+    """Check that problems with equal items, positions and types are solved."""
     rng = np.random.default_rng(1)
     means = rng.uniform(0.1, 0.9, (3, 2))
     for problem in (
@@ -168,7 +168,7 @@ def check_ties_and_duplicates(solver: SolverUnderTest) -> None:
 
 
 def check_extreme_sizes(solver: SolverUnderTest) -> None:
-    """Problems with K = M, K = 1, M = 1 and N = 1 are solved."""
+    """Check that problems with K = M, K = 1, M = 1 and N = 1 are solved."""
     for seed, size in enumerate(
         [(1, 1, 1), (3, 1, 1), (1, 4, 4), (4, 4, 4), (4, 5, 1), (1, 6, 1), (1, 5, 3)]
     ):
@@ -180,7 +180,7 @@ def check_extreme_sizes(solver: SolverUnderTest) -> None:
 
 
 def check_types_with_arrival_rate_zero(solver: SolverUnderTest) -> None:
-    """A type with arrival rate 0 does not change the value."""
+    """Check that a type with arrival rate 0 does not change the value."""
     for problem in small_solver_problems():
         for mean in (0.0, 1.0):
             more = SolverProblem(
@@ -199,7 +199,7 @@ def check_types_with_arrival_rate_zero(solver: SolverUnderTest) -> None:
 
 
 def check_types_with_value_zero(solver: SolverUnderTest) -> None:
-    """If all rankings have value 0 for a type, the result is that of the others, or certified −∞."""
+    """Check that the result is certified −∞ or that of the other types if one has value 0 in all rankings."""
     for bonuses in (False, True):
         problem = generate_solver_problem("random", (3, 5, 2), 1, bonuses=bonuses)
         means, preferences = problem.item_means.copy(), problem.position_preferences.copy()
@@ -221,7 +221,7 @@ def check_types_with_value_zero(solver: SolverUnderTest) -> None:
 
 
 def check_scaled_values(solver: SolverUnderTest) -> None:
-    """Precision is relative: small values are solved like large ones."""
+    """Check that precision is relative: small values are solved like large ones."""
     for problem in small_solver_problems()[:6]:
         for factor in (1e-4, 10.0):
             for utility in solver.utilities:
@@ -229,7 +229,7 @@ def check_scaled_values(solver: SolverUnderTest) -> None:
 
 
 def check_time_limit(solver: SolverUnderTest) -> None:
-    """Without time the bound holds and the gap is not understated."""
+    """Check that without time the bound holds and the gap is not understated."""
     for problem in small_solver_problems():
         for utility in solver.utilities:
             solution = solver(problem, utility, time_limit=0.0)
@@ -237,7 +237,7 @@ def check_time_limit(solver: SolverUnderTest) -> None:
 
 
 def check_target_gap(solver: SolverUnderTest) -> None:
-    """A solution certified to a target gap is within it."""
+    """Check that a solution certified to a target gap is within it."""
     for problem in small_solver_problems():
         for utility in solver.utilities:
             best = problem.best(utility)
@@ -248,7 +248,7 @@ def check_target_gap(solver: SolverUnderTest) -> None:
 
 
 def check_no_leaks(solver: SolverUnderTest) -> None:
-    """Solving leaks neither references to its inputs nor memory."""
+    """Check that solving leaks neither references to its inputs nor memory."""
     instance = generate_solver_problem("conflict", (3, 5, 3), 0, bonuses=True).instance()
     options = SolverOptions(solver.target_gap, np.inf, None, share=1.0, seed=0)
 

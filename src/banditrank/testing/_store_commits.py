@@ -15,7 +15,7 @@ from banditrank.testing._store_events import CLICK, OpenStore, read_rounds, read
 
 
 def check_outcomes_count_once(open_store: OpenStore) -> None:
-    """The first outcome of an impression counts; the same one again is repeated, another contradicts it."""
+    """Check that the first outcome counts, the same one again is repeated, and another is conflicting."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     one, two = shown(surface, 1), shown(surface, 2)
@@ -36,7 +36,7 @@ def check_outcomes_count_once(open_store: OpenStore) -> None:
 
 
 def check_duplicates_in_a_group_count_once(open_store: OpenStore) -> None:
-    """An impression counts once within a group, too."""
+    """Check that an impression counts once within a group, too."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     one = shown(surface, 1)
@@ -47,12 +47,12 @@ def check_duplicates_in_a_group_count_once(open_store: OpenStore) -> None:
 
 
 def check_empty_group(open_store: OpenStore) -> None:
-    """An empty group has no statuses and no changes."""
+    """Check that an empty group has no statuses and no changes."""
     assert open_store().commit([]) == ([], [])
 
 
 def check_late_impressions_do_not_reopen(open_store: OpenStore) -> None:
-    """An impression that arrives after its outcome is not opened again."""
+    """Check that an impression that arrives after its outcome is not pending again."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     store.commit([Event(shown(surface, 1), CLICK)])
@@ -66,7 +66,7 @@ def check_late_impressions_do_not_reopen(open_store: OpenStore) -> None:
 
 
 def check_graded_rewards(open_store: OpenStore) -> None:
-    """A reward is stored to a millionth."""
+    """Check that a reward is stored to a millionth."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     store.commit([Event(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
@@ -74,7 +74,7 @@ def check_graded_rewards(open_store: OpenStore) -> None:
 
 
 def check_discarded_impressions_add_no_counts(open_store: OpenStore) -> None:
-    """A discarded impression is closed, and adds no change."""
+    """Check that a discarded impression is closed, and adds no change."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     assert store.commit([Event(shown(surface, 1), DISCARDED)]) == ([CommitStatus.COUNTED], [])
@@ -83,7 +83,7 @@ def check_discarded_impressions_add_no_counts(open_store: OpenStore) -> None:
 
 
 def check_commits_are_atomic(open_store: OpenStore) -> None:
-    """A group with one invalid event changes nothing."""
+    """Check that a group with one invalid event changes nothing."""
     store = open_store()
     one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
     no_position = Outcome(7, REWARD_UNITS)
@@ -102,7 +102,7 @@ def check_commits_are_atomic(open_store: OpenStore) -> None:
 
 
 def check_commit_of_several_surfaces(open_store: OpenStore) -> None:
-    """A group may contain several surfaces; deleted ones are reported."""
+    """Check that a group may contain several surfaces, and deleted ones are reported."""
     store = open_store()
     one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
     receipt = store.commit(
@@ -115,7 +115,7 @@ def check_commit_of_several_surfaces(open_store: OpenStore) -> None:
 
 
 def check_changes_are_ordered(open_store: OpenStore) -> None:
-    """Changes are numbered without gaps, and can be read from any version."""
+    """Check that changes are numbered without gaps, and can be read from any version."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     for number in range(5):
@@ -127,7 +127,7 @@ def check_changes_are_ordered(open_store: OpenStore) -> None:
 
 
 def check_versions(open_store: OpenStore) -> None:
-    """Versions change with every counted commit and every new definition, and with nothing else."""
+    """Check that versions change with every counted commit and every new definition, and otherwise stay."""
     store = open_store()
     record = store.create_surface("home", "{}")
     surface = record.surface_id
@@ -138,8 +138,8 @@ def check_versions(open_store: OpenStore) -> None:
     assert open_store().versions() == {surface: Versions(2, 1)}
 
 
-def check_open_impressions(open_store: OpenStore) -> None:
-    """Impressions without an outcome are found by their expiry."""
+def check_pending_impressions(open_store: OpenStore) -> None:
+    """Check that impressions without an outcome are found by their expiry."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     entries = [Event(shown(surface, number, expires_at_ms=1000 * number), None) for number in (3, 1, 2, 4)]
@@ -154,8 +154,8 @@ def check_open_impressions(open_store: OpenStore) -> None:
     assert first == [entries[1].impression]
 
 
-def check_open_impressions_are_ordered_by_expiry(open_store: OpenStore) -> None:
-    """With a limit, the impressions that expire first are returned, whatever the order of their commits."""
+def check_pending_impressions_are_ordered_by_expiry(open_store: OpenStore) -> None:
+    """Check that impressions are returned in order of expiry, whatever the order of their commits."""
     rng = np.random.default_rng(5)
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
@@ -172,7 +172,7 @@ def check_open_impressions_are_ordered_by_expiry(open_store: OpenStore) -> None:
 
 
 def check_change_times(open_store: OpenStore) -> None:
-    """A change has the time of its commit; that of initial counts is 0."""
+    """Check that a change has the time of its commit, and initial counts the time 0."""
     store = open_store()
     surface = store.create_surface("home", "{}", cells=bytes(22)).surface_id
     changes = store.commit([Event(shown(surface, 1), CLICK)], at_ms=1_700_000_000_123).changes
@@ -184,7 +184,7 @@ def check_change_times(open_store: OpenStore) -> None:
 
 
 def check_counts_add_up(open_store: OpenStore) -> None:
-    """The counts are those of the committed rounds, whatever the groups."""
+    """Check that the counts are those of the committed rounds, whatever the groups."""
     rng = np.random.default_rng(4)
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
@@ -216,8 +216,8 @@ COMMIT_CHECKS = (
     check_commit_of_several_surfaces,
     check_changes_are_ordered,
     check_versions,
-    check_open_impressions,
-    check_open_impressions_are_ordered_by_expiry,
+    check_pending_impressions,
+    check_pending_impressions_are_ordered_by_expiry,
     check_change_times,
     check_counts_add_up,
 )

@@ -33,7 +33,7 @@ def run_in_threads(*jobs: Callable[[], None]) -> None:
 
 
 def check_concurrent_commits(open_store: OpenStore) -> None:
-    """Commits of parallel threads and processes are neither lost nor counted twice."""
+    """Check that commits of parallel threads and processes are neither lost nor counted twice."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     numbers = count()
@@ -53,7 +53,7 @@ def check_concurrent_commits(open_store: OpenStore) -> None:
 
 
 def check_concurrent_feedback_counts_once(open_store: OpenStore) -> None:
-    """Of parallel feedback for the same impression exactly one counts."""
+    """Check that exactly one of several parallel feedbacks for an impression counts."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     statuses: list[list[CommitStatus]] = []
@@ -82,7 +82,7 @@ def check_concurrent_feedback_counts_once(open_store: OpenStore) -> None:
 
 
 def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
-    """A reader that runs in parallel to commits sees all changes without gaps."""
+    """Check that a reader that runs in parallel to commits sees all changes without gaps."""
     store, reader = open_store(), open_store()
     surface = store.create_surface("home", "{}").surface_id
     seen: list[int] = []
@@ -114,7 +114,7 @@ def check_concurrent_readers_see_every_change(open_store: OpenStore) -> None:
 
 
 def check_no_deadlocks(open_store: OpenStore) -> None:
-    """Groups of the same surfaces in different orders, pruning and updates do not deadlock."""
+    """Check that groups of the same surfaces in different orders, pruning and updates do not deadlock."""
     store = open_store()
     surfaces = [store.create_surface(name, "{}").surface_id for name in ("one", "two")]
 

@@ -16,7 +16,7 @@ from banditrank.testing._store_events import CLICK, OpenStore, read_rounds, read
 
 
 def check_snapshots_replace_changes(open_store: OpenStore) -> None:
-    """Changes up to a snapshot can be pruned; versions continue."""
+    """Check that changes up to a snapshot can be pruned, and versions continue."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     assert store.snapshot(surface) == EMPTY_SNAPSHOT
@@ -40,7 +40,7 @@ def check_snapshots_replace_changes(open_store: OpenStore) -> None:
 
 
 def check_snapshots_are_written_once(open_store: OpenStore) -> None:
-    """The first snapshot of a version stays; one of an older version may be saved later."""
+    """Check that the first snapshot of a version stays, and one of an older version may be saved later."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     store.save_snapshot(surface, Snapshot(5, b"five", 50))
@@ -52,7 +52,7 @@ def check_snapshots_are_written_once(open_store: OpenStore) -> None:
 
 
 def check_pruned_changes_leave_a_gap(open_store: OpenStore) -> None:
-    """Reading from a pruned version returns later changes, also if there were none since."""
+    """Check that reading from a pruned version returns later changes, also if there were none since."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     for number in range(3):
@@ -67,7 +67,7 @@ def check_pruned_changes_leave_a_gap(open_store: OpenStore) -> None:
 
 
 def check_pruning_of_many_impressions(open_store: OpenStore) -> None:
-    """All old impressions are pruned, however many, and no others."""
+    """Check that all old impressions are pruned, however many, and no others."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     entries = [
@@ -85,7 +85,7 @@ def check_pruning_of_many_impressions(open_store: OpenStore) -> None:
 
 
 def check_pruned_impressions_are_not_counted_again(open_store: OpenStore) -> None:
-    """Feedback for a pruned impression does not count, whichever process commits it."""
+    """Check that feedback for a pruned impression does not count, whichever process commits it."""
     store, other = open_store(), open_store()
     surface = store.create_surface("home", "{}").surface_id
     old, new = shown(surface, 1, expires_at_ms=1000), shown(surface, 2, expires_at_ms=3000)
@@ -104,7 +104,7 @@ def check_pruned_impressions_are_not_counted_again(open_store: OpenStore) -> Non
 
 
 def check_deleted_surfaces_are_purged(open_store: OpenStore) -> None:
-    """All data of a deleted surface are purged, also those that are written after the deletion."""
+    """Check that all data of a deleted surface are purged, also those that are written after the deletion."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     store.commit([Event(shown(surface, 1), CLICK), Event(shown(surface, 2), None)])
@@ -123,7 +123,7 @@ def check_deleted_surfaces_are_purged(open_store: OpenStore) -> None:
 
 
 def check_large_surfaces_are_purged_in_steps(open_store: OpenStore) -> None:
-    """All data of a large deleted surface are purged by any process, and none of another surface."""
+    """Check that all data of a large deleted surface are purged by any process, and no other data."""
     store, other = open_store(), open_store()
     large, small = (
         store.create_surface("large", "{}").surface_id,

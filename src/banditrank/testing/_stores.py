@@ -26,7 +26,7 @@ from banditrank.testing._store_retention import RETENTION_CHECKS
 
 
 def check_surface_lifecycle(open_store: OpenStore) -> None:
-    """All processes see creations, updates and deletions; surface ids are not reused."""
+    """Check that all processes see creations, updates and deletions, and surface ids are not reused."""
     store = open_store()
     first = store.create_surface("home", '{"a": "ä"}')
     other = store.create_surface("about", "{}")
@@ -47,7 +47,7 @@ def check_surface_lifecycle(open_store: OpenStore) -> None:
 
 
 def check_surface_with_initial_counts(open_store: OpenStore) -> None:
-    """Initial counts of a surface are its first change; versions continue from there."""
+    """Check that initial counts of a surface are its first change, and versions continue from there."""
     store = open_store()
     source = store.create_surface("source", "{}").surface_id
     store.commit([Event(shown(source, 1), CLICK), Event(shown(source, 2), NOT_CLICKED)])
@@ -68,7 +68,7 @@ def check_surface_with_initial_counts(open_store: OpenStore) -> None:
 
 
 def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
-    """A second surface of the same name is rejected, and the first is unchanged."""
+    """Check that a second surface of the same name is rejected, and the first is unchanged."""
     store = open_store()
     first = store.create_surface("home", "{}")
     try:
@@ -80,7 +80,7 @@ def check_duplicate_names_are_rejected(open_store: OpenStore) -> None:
 
 
 def check_stale_updates_are_rejected(open_store: OpenStore) -> None:
-    """An update of an old revision or of a deleted surface is rejected."""
+    """Check that an update of an old revision or of a deleted surface is rejected."""
     store = open_store()
     record = store.create_surface("home", "{}")
     assert store.update_surface(record, "1") is not None
@@ -96,7 +96,7 @@ def check_stale_updates_are_rejected(open_store: OpenStore) -> None:
 
 
 def check_api_keys_are_stored(open_store: OpenStore) -> None:
-    """API keys are stored in order of creation, and are revoked once."""
+    """Check that API keys are stored in order of creation, and are revoked once."""
     store = open_store()
     one = KeyRecord("k1", "page", ("rank",), b"\x00\xff", 5)
     two = KeyRecord("k2", "ops", ("read", "administer"), b"\x01", 6)
@@ -111,7 +111,7 @@ def check_api_keys_are_stored(open_store: OpenStore) -> None:
 
 
 def check_key_expiry_and_surfaces_are_stored(open_store: OpenStore) -> None:
-    """Expiry and surfaces of an API key are stored, also after it is revoked."""
+    """Check that expiry and surfaces of an API key are stored, also after it is revoked."""
     store = open_store()
     scoped = KeyRecord(
         "k1", "page", ("rank",), b"\x00", 5, expires_at_ms=(1 << 41) + 1, surfaces=("home", "a.b-c_d")
@@ -128,7 +128,7 @@ def check_key_expiry_and_surfaces_are_stored(open_store: OpenStore) -> None:
 
 
 def check_unstorable_names_are_not_found(open_store: OpenStore) -> None:
-    """A look-up by a string with NUL or a lone surrogate finds nothing and does not raise."""
+    """Check that a look-up by a string with NUL or a lone surrogate finds nothing and does not raise."""
     store = open_store()
     store.create_surface("home", "{}")
     store.add_key(KeyRecord("k1", "page", ("rank",), b"\x00", 5))
@@ -142,21 +142,21 @@ def check_unstorable_names_are_not_found(open_store: OpenStore) -> None:
 
 
 def check_secret_is_shared(open_store: OpenStore) -> None:
-    """All processes that open a store read the same secret."""
+    """Check that all processes that open a store read the same secret."""
     secret = open_store().secret()
     assert len(secret) == 32
     assert open_store().secret() == secret
 
 
 def check_health_check_passes(open_store: OpenStore) -> None:
-    """The health check of a working store passes and changes nothing."""
+    """Check that the health check of a working store passes and changes nothing."""
     store = open_store()
     store.check()
     assert store.surfaces() == []
 
 
 def check_time_series_is_stored(open_store: OpenStore) -> None:
-    """The time series of each surface is stored apart from the others' and from snapshots."""
+    """Check that the time series of each surface is stored apart from the others' and from snapshots."""
     store = open_store()
     one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
     series = SavedTimeSeries(3, bytes(range(256)) * 100)
@@ -172,7 +172,7 @@ def check_time_series_is_stored(open_store: OpenStore) -> None:
 
 
 def check_only_a_newer_time_series_replaces(open_store: OpenStore) -> None:
-    """A time series replaces the stored one only if its version is later."""
+    """Check that a time series replaces the stored one only if its version is later."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
     store.save_time_series(surface, SavedTimeSeries(9, b"first"))

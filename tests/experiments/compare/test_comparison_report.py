@@ -73,8 +73,8 @@ def test_everything_is_on_the_page(directory: Path, open_page: OpenPage) -> None
     assert page.title() == "Comparing policies · banditrank"
     assert "This is a quick run." in text
     assert page.locator(".study").count() == len(SUITES) + 2
-    verdicts = page.locator(".study .verdict").all_inner_texts()
-    assert len(verdicts) == 2  # suites have none
+    agreements = page.locator(".study .agreement").all_inner_texts()
+    assert len(agreements) == 2  # suites have none
     assert heading_levels(page)[:4] == [1, 2, 2, 2]
 
 

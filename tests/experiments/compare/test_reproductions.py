@@ -86,7 +86,7 @@ def test_every_baseline_has_a_reproduction() -> None:
     assert set(REPRODUCTIONS) == set(BASELINES) == {*CONFIRMING, "bubble-rank"}
     for policy, study in REPRODUCTIONS.items():
         assert study.name == f"paper-{policy}"
-        assert (study.claim_heading, study.has_verdict) == ("Its paper says", True)
+        assert (study.claim_heading, study.has_agreement) == ("Its paper says", True)
 
 
 @pytest.mark.parametrize("study", REPRODUCTIONS.values(), ids=lambda study: study.name)
@@ -99,7 +99,7 @@ def test_a_claim_is_two_sentences_that_name_the_paper(study: Study) -> None:
 def test_confirming_data_agree(reproduction: RegretReproduction) -> None:
     result = analyse(reproduction)
     assert [check.evidence for check in result.checks if not check.holds] == []
-    assert result.verdict == "agrees"
+    assert result.agreement == "agrees"
     assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", result.findings)) == 2
     assert reproduction.setting in result.findings
 
@@ -208,7 +208,7 @@ def safe_data(change: Callable[[pd.DataFrame, pd.DataFrame], None] = lambda *_: 
 
 
 def test_safety_follows_from_the_shown_rankings() -> None:
-    assert li2019.analyse(safe_data()).verdict == "agrees"
+    assert li2019.analyse(safe_data()).agreement == "agrees"
 
     def slip(bubble: pd.DataFrame, _: pd.DataFrame) -> None:
         bubble.loc[bubble.index[-1], "unsafe_rounds"] = 1

@@ -35,7 +35,7 @@ def answers(data: dict[str, pd.DataFrame]) -> tuple[list[bool], list[bool]]:
 
 def test_all_checks_can_hold() -> None:
     assert answers(frames()) == ([True] * 4, [True] * 4)
-    assert analyse(frames()).verdict == "agrees"
+    assert analyse(frames()).agreement == "agrees"
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -61,4 +61,4 @@ def test_nearly_found_is_not_found() -> None:
     result = analyse({**frames(), "ucb-equal": frame(found=0), "greedy-equal": costly})
     assert result.metrics["found"] == {**dict.fromkeys(LABELS, 1.0), "ucb-equal": 0.0, "greedy-equal": 0.0}
     assert result.metrics["nearly_found"] == {**dict.fromkeys(LABELS, 1.0), "greedy-equal": 0.0}
-    assert result.verdict == "partly"
+    assert result.agreement == "partly"

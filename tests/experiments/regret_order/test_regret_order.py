@@ -50,7 +50,7 @@ def frames(sizes: dict[str, pd.DataFrame], **other: pd.DataFrame) -> dict[str, p
 def test_all_checks_can_hold(sizes: dict[str, pd.DataFrame]) -> None:
     result = analyse(frames(sizes))
     assert [check.holds for check in result.checks] == [True] * 8
-    assert result.verdict == "agrees"
+    assert result.agreement == "agrees"
     assert result.findings.startswith("All of the 4 bounds hold")
     assert {metrics["best_order"] for metrics in result.metrics.values()} == {"ln t"}
     assert all(cell.startswith(("2.00", "3.00", "4.00")) for row in result.tables[1].rows for cell in row[1:])

@@ -41,7 +41,7 @@ def test_the_log_is_the_same_each_time(sample: pd.DataFrame) -> None:
 def test_without_raw_files_the_table_is_not_checked(sample: pd.DataFrame) -> None:
     result = STUDY.analyse({"sample-log": sample})
     assert [check.holds for check in result.checks] == [True, None]
-    assert result.verdict == "not checked"
+    assert result.agreement == "not checked"
     assert result.findings.endswith("so whether they give the table is not checked.")
     printed = {(row[0], row[1]): row[2] for row in result.tables[0].rows}
     assert printed["mean of ad-4", "male"] == "0.808"
@@ -62,10 +62,10 @@ def test_raw_files_that_give_the_table_agree_and_others_do_not(sample: pd.DataFr
     printed = STUDY.analyse({"sample-log": sample}).tables[0].rows
     exact.loc[exact["estimator"] == "paper", "estimate"] = [float(row[2]) for row in printed]
     same, another = (STUDY.analyse({"sample-log": sample, "raw-files": raw}) for raw in (exact, sample))
-    assert same.verdict == "agrees"
+    assert same.agreement == "agrees"
     assert "The raw files give the same table: 16 of 16" in same.findings
     assert another.checks[1].holds is False
-    assert another.verdict == "disagrees"
+    assert another.agreement == "disagrees"
     assert "The raw files give another table" in another.findings
     assert len(another.tables) == 2
 

@@ -59,7 +59,7 @@ def test_the_checks_follow_the_data() -> None:
     assert (costs_greedy, costs_ucb) == (None, None)  # seven replications that differ much
     assert inside is False  # UCBRank's bands are narrow
     assert covered is True
-    assert result.verdict == "partly"
+    assert result.agreement == "partly"
     assert len(result.tables) == 2
     assert [row[1] for row in result.tables[0].rows] == ["512", "387", "314", "238"]
 

@@ -43,7 +43,7 @@ def make_study(suites: Sequence[Suite], names: Sequence[str]) -> Study:
         lambda *_, **__: (),
         partial(analyse, suites, names),
         "",
-        has_verdict=False,
+        has_agreement=False,
     )
 
 

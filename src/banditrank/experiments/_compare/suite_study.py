@@ -48,7 +48,7 @@ def make_study(suite: Suite, names: Sequence[str]) -> Study:
         partial(analyse, suite, names),
         suite.quick_scale,
         claim_heading="Description",
-        has_verdict=False,
+        has_agreement=False,
     )
 
 

@@ -49,7 +49,7 @@ export async function request(
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError("The service does not answer.");
+    throw new ApiError("The service does not respond.");
   }
   if (response.ok || response.status === 304) return response;
   throw await toApiError(response);

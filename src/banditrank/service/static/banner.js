@@ -34,7 +34,7 @@ function updateText(feed, now = Date.now()) {
   const at = `${clock(Date.parse(feed.state.as_of))} UTC`;
   if (feed.paused) return `Paused at ${at}`;
   const silent = silence(feed, now);
-  if (silent) return `Last update ${at}, no answer for ${duration(silent)}`;
+  if (silent) return `Last update ${at}, no response for ${duration(silent)}`;
   return `Live, updated ${at}`;
 }
 
@@ -62,7 +62,7 @@ function banner(feed, now = Date.now()) {
       : `${feed.error.message} ${shown} ${retryText(feed, now)}`;
   return box(
     " bad",
-    feed.error.status === 0 ? "The service does not answer." : "The service returned an error.",
+    feed.error.status === 0 ? "The service does not respond." : "The service returned an error.",
     text,
   );
 }
@@ -100,5 +100,5 @@ function announcementText(feed, now = Date.now()) {
   if (!silence(feed, now)) return restart(feed) ? "The service restarted." : "";
   return feed.silentFor(now) < BANNER_SECONDS
     ? "No response from the service."
-    : "The service does not answer.";
+    : "The service does not respond.";
 }

@@ -70,16 +70,16 @@ function idForm(redraw) {
 }
 
 const OUTCOMES = {
-  open: "No feedback yet.",
+  pending: "No feedback yet.",
   "not-clicked": "No click.",
   discarded: "The attribution window closed without feedback; the ranking was discarded.",
   pruned: "The ranking was pruned; it is only part of the counts.",
 };
 
 // Whether the user type was used. Only a ranking that was reproduced proves what other users would have got.
-function userTypeText({ type_entered: wasUsed, treatment, reproduced }) {
-  if (wasUsed) return "used: the ranking was made for this type";
-  return treatment === "equal" && reproduced
+function userTypeText({ is_type_used: isUsed, treatment, is_reproduced: isReproduced }) {
+  if (isUsed) return "used: the ranking was made for this type";
+  return treatment === "equal" && isReproduced
     ? "not used: all users would have got this ranking from these counts"
     : "not used";
 }
@@ -93,7 +93,7 @@ function sections(explanation) {
   const equal = explanation.treatment === "equal";
   const facts = [
     ["Shown to", `a user of type ${explanation.user_type}`],
-    ["When", `${moment(explanation.issued * 1000)} UTC`],
+    ["When", `${moment(Date.parse(explanation.issued_at))} UTC`],
     ["Treatment", equal ? `equal, ${utilityName(explanation.utility)}` : "personalized"],
     ["User type", userTypeText(explanation)],
     [
@@ -103,14 +103,16 @@ function sections(explanation) {
     ],
     [
       "Reproduced",
-      explanation.reproduced
+      explanation.is_reproduced
         ? "yes: the same counts give the same ranking"
         : "no: the same counts give another ranking",
     ],
     ["Outcome", outcomeText(explanation.outcome)],
   ];
   const basis =
-    explanation.basis === "draw" ? "in the problem that the policy sampled" : "by the estimates at the time";
+    explanation.basis === "posterior-sample"
+      ? "in the problem that the policy sampled"
+      : "by the estimates at the time";
   return [
     h("p", { class: "reason" }, capitalize(explanation.reason)),
     h(
@@ -128,7 +130,7 @@ function sections(explanation) {
         table(
           "Items shown, by position",
           ["Item", "Position", "Looks", "If seen", "Clicks"],
-          explanation.shown.map((one) => [
+          explanation.shown_items.map((one) => [
             one.item,
             one.position,
             percent(one.look, 1),
@@ -137,7 +139,7 @@ function sections(explanation) {
           ]),
         ),
       ),
-      explanation.left_out.length > 0 &&
+      explanation.omitted_items.length > 0 &&
         h(
           "figure",
           null,
@@ -150,7 +152,7 @@ function sections(explanation) {
           table(
             "Items that were not shown",
             ["Item", "If seen", "Instead of", "Change"],
-            explanation.left_out.map((one) => [
+            explanation.omitted_items.map((one) => [
               one.item,
               number(one.mean),
               one.instead_of,

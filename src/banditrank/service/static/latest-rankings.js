@@ -78,7 +78,7 @@ function latestRow(state, one) {
         shortId(one.id),
       ),
     ),
-    h("td", { class: one.feedback === "waiting" ? "m" : null }, feedbackText(state, one)),
+    h("td", { class: one.feedback === "pending" ? "m" : null }, feedbackText(state, one)),
   );
 }
 

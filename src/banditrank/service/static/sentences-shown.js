@@ -150,8 +150,8 @@ export function reasonText(state, ranking) {
 }
 
 export function feedbackText(state, ranking) {
-  if (ranking.feedback === "waiting") return "Waiting";
+  if (ranking.feedback === "pending") return "Pending";
   if (ranking.feedback === "unreported") return "Not reported";
-  if (ranking.feedback === "none") return "No click";
+  if (ranking.feedback === "not-clicked") return "No click";
   return `Clicked ${state.surface.items[ranking.clicked]}`;
 }

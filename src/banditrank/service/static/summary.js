@@ -96,7 +96,7 @@ function fairNow(state) {
 function healthyNow(state, silent) {
   const failed = failingChecks(state).length;
   const count = state.health.length;
-  if (silent) return ["healthy", "Healthy", "Unknown", `no answer for ${duration(silent)}`];
+  if (silent) return ["healthy", "Healthy", "Unknown", `no response for ${duration(silent)}`];
   if (failed)
     return [
       "healthy",

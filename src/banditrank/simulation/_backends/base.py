@@ -14,7 +14,7 @@ class Backend(ABC):
 
     An implementation guarantees:
 
-    * A replication depends only on the experiment and its index, as `banditrank.simulation._run.replicate`
+    * A replication depends only on the experiment and its index, as `banditrank.simulation.replicate`
       computes it: not on where it ran, on concurrent replications, or on retries.
     * A replication that is lost with a process or a machine is run again. Each index is yielded once.
     * When the generator is closed, or an exception is raised in it, including `KeyboardInterrupt`, running

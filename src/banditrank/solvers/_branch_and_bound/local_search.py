@@ -108,11 +108,11 @@ def _score_tangent(task: Task, node: Node, values: Floats, sharpness: float) -> 
 
 
 @internal
-def search_near_atoms(task: Task, incumbent: Incumbent, node: Node, most: int) -> None:
-    """Run local search from the ``most`` atoms of the largest weight."""
+def search_near_atoms(task: Task, incumbent: Incumbent, node: Node, n_atoms: int) -> None:
+    """Run local search from the ``n_atoms`` atoms of the largest weight."""
     atoms = node.atoms
     last = np.inf
-    for _ in range(most):
+    for _ in range(n_atoms):
         heaviest = -1
         for a in range(atoms.n_atoms[0]):
             if atoms.weights[a] < last and (heaviest < 0 or atoms.weights[a] > atoms.weights[heaviest]):

@@ -129,16 +129,16 @@ def store_relaxation(node: Node, relaxation: RelaxationState) -> None:
 
 
 @internal
-def relax(task: Task, incumbent: Incumbent, node: Node, most: int, bound: float) -> float:
+def relax(task: Task, incumbent: Incumbent, node: Node, max_assignments: int, bound: float) -> float:
     """Return an upper bound on the node, at most ``bound``; −∞ if the node can be pruned.
 
-    Solves at most ``most`` assignments, each of which is a ranking that may become the incumbent.
+    Solves at most ``max_assignments`` assignments; each ranking may replace the incumbent.
     """
     minimum = task.utility.code == MINIMUM
     close = _CLOSE_MAXIMIN if minimum else _CLOSE
     lowest, height = np.inf, -np.inf
     tolerance = np.inf
-    for _ in range(most):
+    for _ in range(max_assignments):
         tangent = _take_tangent(task, node, min(1e-3, 0.05 * abs(bound - incumbent.levels[TARGET])))
         total = _solve_assignment(task, node)
         if total == -np.inf:

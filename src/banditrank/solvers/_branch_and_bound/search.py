@@ -171,9 +171,9 @@ def drop_columns(task: Task, node: Node) -> None:
 
 @compiled
 def improve_ranking(
-    search: Search, tree: Tree, instance: Instance, gap: float, most: int, ranking: NDArray[np.uintp]
+    search: Search, tree: Tree, instance: Instance, gap: float, max_nodes: int, ranking: NDArray[np.uintp]
 ) -> None:
-    """Replace a ranking by one within the gap of the optimum, or by the best one found in ``most`` nodes.
+    """Replace a ranking by one within the gap of the optimum, or by the best of ``max_nodes`` nodes.
 
     For instances that change little from call to call: the ranking is that of the last call, whose final
     relaxation is the starting point. One assignment usually proves that the ranking is still good enough.
@@ -184,7 +184,7 @@ def improve_ranking(
     if bound > -np.inf:
         drop_columns(task, node)
         reset_tree(task, node, tree, bound)
-        explore(task, incumbent, node, tree, most)
+        explore(task, incumbent, node, tree, max_nodes)
     for k in range(ranking.size):
         ranking[k] = incumbent.ranking[k]
 

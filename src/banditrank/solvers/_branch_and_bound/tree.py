@@ -106,10 +106,10 @@ def reset_tree(task: Task, node: Node, tree: Tree, bound: float) -> None:
 
 
 @compiled
-def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, most: int) -> int:
-    """Explore up to ``most`` nodes, the largest bound first; return DONE, MORE or FULL."""
+def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, max_nodes: int) -> int:
+    """Explore up to ``max_nodes`` nodes, the largest bound first; return DONE, MORE or FULL."""
     nodes = tree.open_nodes
-    limit = tree.progress[NODES] + most
+    limit = tree.progress[NODES] + max_nodes
     while nodes.sizes[OPEN] > 0:
         if nodes.bounds[nodes.heap[0]] <= incumbent.levels[TARGET]:
             return DONE

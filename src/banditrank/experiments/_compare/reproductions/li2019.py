@@ -209,13 +209,13 @@ def analyse(frames: Frames) -> StudyResult:
 def _figure(frames: Frames) -> StudyFigure:
     def draw(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2)
-        catalog_run = {label: frames[name] for name, label in LABELS.items()}
+        curves = {label: frames[name] for name, label in LABELS.items()}
         for axes, column, label in (
             (left, "unsafe_rounds", "rounds with an unsafe ranking"),
             (right, "regret", "regret"),
         ):
             axes.set_xscale("log")
-            draw_curves(axes, catalog_run, column)
+            draw_curves(axes, curves, column)
             axes.set_ylabel(label)
             axes.legend(frameon=False, fontsize="small")
 
