@@ -6,31 +6,41 @@ INSTANCES ?= 100000
 KILLS ?= 20
 MINUTES ?= 30
 
-.PHONY: setup run test lint types layers unit lowest coverage browser servers screenshots bench certify crash soak requirements clean
+.PHONY: setup run test lint types layers workflows unit core docs wheel lowest coverage browser servers screenshots bench \
+	certify crash soak requirements clean
 
-setup: .venv/ready
+# Everything for development. `make run` and `make test` install only the requirements that they need.
+setup: .venv/development
 
-.venv/ready: requirements/development.txt pyproject.toml
+# Without bytecode, which Python writes for the modules that it imports.
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+.venv/demo .venv/test .venv/development: .venv/%: requirements/%.txt pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/development.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-compile --require-hashes --requirement $<
+	$(PIP) install --no-compile --no-deps --no-build-isolation --editable .
 	touch $@
 
 # The demo, until Ctrl-C; `make run ROUNDS=2000` ends by itself.
-run: setup
+run: .venv/demo
 	$(BIN)/banditrank demo $(if $(ROUNDS),--rounds $(ROUNDS))
 
-test: lint types layers unit lowest
+test: lint types layers workflows unit lowest
 
-lint: setup
+lint: .venv/test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-types: setup
+types: .venv/test
 	$(BIN)/mypy
 
-layers: setup
+layers: .venv/test
 	$(BIN)/lint-imports
+
+workflows: .venv/test
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --offline --quiet --config .github/zizmor.yml .github
 
 # Installed outside .venv: Chromium, unless it or Chrome is on the PATH; PostgreSQL, Redis and nginx.
 browser:
@@ -40,18 +50,28 @@ servers:
 	tools/install_servers
 
 # A worker takes whole files, so that two do not compile the same formulas; an idle one takes files from the other.
-unit: setup browser servers
+unit: .venv/test browser servers
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal
 
+# The tests that need no server and no browser.
+core: .venv/test
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal tests/model tests/counts tests/utilities tests/estimators \
+		tests/solvers tests/policies tests/simulation tests/engine
+
+docs: .venv/test
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal docs README.md
+
+wheel: .venv/test
+	$(BIN)/python -m build --no-isolation
+
 # Tests of undocumented parts of uvicorn with the lowest allowed version; `unit` uses the highest.
-lowest: setup .venv/lowest/ready
+lowest: .venv/lowest/ready
 	PYTHONPATH=.venv/lowest BANDITRANK_UVICORN=lowest $(BIN)/pytest -p no:cacheprovider --numprocesses=auto \
 		tests/service/test_uvicorn_versions.py tests/service/test_bad_connections.py tests/service/test_framing.py
 
-.venv/lowest/ready: requirements/lowest.txt .venv/ready
+.venv/lowest/ready: requirements/lowest.txt .venv/test
 	rm -rf .venv/lowest
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target .venv/lowest \
-		-r requirements/lowest.txt
+	$(PIP) install --no-compile --require-hashes --no-deps --target .venv/lowest --requirement $<
 	touch $@
 
 # The same tests with branch coverage, which takes a third longer: tracing slows the compiler down.
@@ -79,9 +99,14 @@ soak: setup
 	PYTHONPATH=tests $(BIN)/python -m campaigns.soak --minutes $(MINUTES)
 
 # Pin what pyproject.toml asks for, with hashes and without an index address.
+PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--no-strip-extras --no-emit-index-url --quiet
+
 requirements:
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-annotate --no-strip-extras --no-emit-index-url --upgrade --quiet --output-file requirements/development.txt
+	$(PIN) --extra all --group development --upgrade --output-file requirements/development.txt
+	$(PIN) --extra all --group test --constraint requirements/development.txt --output-file requirements/test.txt
+	$(PIN) --extra client --extra service --group build --constraint requirements/development.txt \
+		--output-file requirements/demo.txt
 
 clean:
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage output dist
