@@ -38,11 +38,15 @@ def assert_no_leaks(call: Callable[[], object], *arguments: Any, calls: int = 10
     >>> rng = np.random.default_rng(0)
     >>> assert_no_leaks(rng.random, rng)
     """
-    call()  # compiles and fills caches
-    gc.collect()  # cycles left by the call may refer to arguments
-    watched = list(_referenced("", arguments))
-    before = [sys.getrefcount(value) for _, value in watched]
-    growth = _traced_growth(call, calls)
+    gc.freeze()  # so that collections take no time for objects of the program
+    try:
+        call()  # compiles and fills caches
+        gc.collect()  # cycles left by the call may refer to arguments
+        watched = list(_referenced("", arguments))
+        before = [sys.getrefcount(value) for _, value in watched]
+        growth = _traced_growth(call, calls)
+    finally:
+        gc.unfreeze()
     for (name, value), count in zip(watched, before, strict=True):
         change = sys.getrefcount(value) - count
         assert change == 0, f"references to argument {name} changed by {change}"
