@@ -47,6 +47,8 @@ R = TypeVar("R")
 # no_cfunc_wrapper: formulas are never called from C.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 _INLINED: Any = {**_OPTIONS, "forceinline": True}
+_NATIVE: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+_NATIVE_FUNCTIONS: list[Any] = []  # kept alive: their addresses are in use
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 
 # Packages whose source does not affect machine code.
@@ -127,6 +129,25 @@ def specialise(
     """
     captured = [_by_name(getattr(formula, "py_func", formula)) for formula in formulas]
     return _compile(build(*captured, **constants), _OPTIONS)
+
+
+def compile_native(function: Callable[..., None], signature: Any) -> int:
+    """Return the address of a function that is compiled on its own, for a Numba signature."""
+    with _cache_directory():
+        native: Any = numba.cfunc(signature, cache=True, **_NATIVE)(function)
+    _NATIVE_FUNCTIONS.append(native)
+    return int(native.address)
+
+
+@cache
+def wrap_formula(build: Callable[..., Callable[..., Any]], formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that ``build`` returns for a formula, for `compile_native`; always the same one."""
+    return build(_by_name(getattr(formula, "py_func", formula)))
+
+
+def native_functions() -> list[Any]:
+    """Return the native functions of this process, with their numbers of `cache_hits`."""
+    return _NATIVE_FUNCTIONS
 
 
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from banditrank.counts._counts import Counts
 from banditrank.model._click_models import SINGLE_LOOK, ClickModel
 from banditrank.model._problem import Problem
 from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._bound_kernel import BoundKernel
 from banditrank.simulation._simulate import simulate
 
 # The synthetic experiment of Lagrée, Vernade and Cappé (2016), κ = (.9, .6, .3) scaled to the single-look
@@ -60,23 +61,32 @@ class ManualRun:
     ) -> None:
         self.counts = counts or Counts.empty(n_user_types=1, n_items=n_items, n_positions=n_positions)
         self.policy = policy
-        self.state: Any = policy.init_state(self.counts, policy.new_scratch())
-        self.kernel = policy.kernel(n_items=n_items, n_positions=n_positions)
         self.rng = np.random.default_rng(seed)
         self.ranking = np.zeros(n_positions, dtype=np.uintp)
+        self.state = policy.init_state(self.counts, policy.new_scratch())
         self.t = 1
+
+    @property
+    def state(self) -> Any:
+        """State of the policy."""
+        return self.kernel.state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        kernel = self.policy.kernel(n_items=self.counts.n_items, n_positions=self.counts.n_positions)
+        n_parameters = self.policy.n_parameters
+        self.kernel = BoundKernel(kernel, state, self.rng, ranking=self.ranking, n_parameters=n_parameters)
 
     def rank(self) -> NDArray[np.uintp]:
         """Return the next ranking."""
         parameters = self.policy.parameters(np.array([self.t]))[0]
-        self.kernel.rank(self.state, 0, self.t, parameters, self.rng, self.ranking)
-        return self.ranking.copy()
+        return self.kernel.rank(0, self.t, parameters).copy()
 
     def observe(self, rewards: ArrayLike, ranking: ArrayLike | None = None) -> None:
         """Observe the rewards of the last ranking, or of another one."""
         if ranking is not None:
             self.ranking[:] = ranking
-        self.kernel.observe(self.state, 0, self.t, self.ranking, np.asarray(rewards, dtype=np.float64))
+        self.kernel.observe(0, self.t, self.ranking, np.asarray(rewards, dtype=np.float64))
         self.t += 1
 
     def possible_rankings(self, draws: int = 60) -> set[tuple[int, ...]]:

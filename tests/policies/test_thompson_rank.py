@@ -170,17 +170,16 @@ def test_caution_ends() -> None:
 def test_beliefs_follow_from_the_counts_alone() -> None:
     problem, policy = kdd2012(), ThompsonRank()
     counts = Counts.empty_for(problem)
-    state = policy.init_state(counts, None)
-    kernel, rng = policy.kernel(n_items=5, n_positions=2), np.random.default_rng(7)
-    ranking, parameters = np.zeros(2, dtype=np.uintp), np.zeros(1)
+    rng, parameters = np.random.default_rng(7), np.zeros(1)
+    kernel = policy.bind(counts, rng)
     for t in range(1, 3001):
         user_type = int(rng.random() < problem.arrival_rates[1])
-        kernel.rank(state, user_type, t, parameters, rng, ranking)
+        ranking = kernel.rank(user_type, t, parameters)
         look = int(rng.random() < problem.position_preferences[user_type, 1])
         rewards = np.zeros(2)
         rewards[look] = rng.random() < problem.item_means[user_type, ranking[look]]
-        kernel.observe(state, user_type, t, ranking, rewards)
-    grown, fresh = state.posterior, policy.init_state(counts.copy(), None).posterior
+        kernel.observe(user_type, t, ranking, rewards)
+    grown, fresh = kernel.state.posterior, policy.init_state(counts.copy(), None).posterior
     assert counts.arrivals.sum() == 3000
     # They differ by what came since beliefs were brought up to date last, at most a hundredth of the rounds.
     assert grown.preferences == pytest.approx(fresh.preferences, abs=0.01)
@@ -271,10 +270,9 @@ def test_small_and_odd_sizes_are_learned(size: tuple[int, int, int]) -> None:
 
 def test_a_forgetful_policy_returns_the_sampled_problem() -> None:
     policy = Forgetful(ThompsonRank(), "window:100")
-    state = policy.init_state(dense_counts(kdd2012()), None)
-    kernel, ranking = policy.kernel(n_items=5, n_positions=2), np.zeros(2, dtype=np.uintp)
-    kernel.rank(state, 0, 1, policy.parameters(np.array([1]))[0], np.random.default_rng(1), ranking)
-    drawn = policy.sampled_problem(state)
+    kernel = policy.bind(dense_counts(kdd2012()), np.random.default_rng(1))
+    ranking = kernel.rank(0, 1, policy.parameters(np.array([1]))[0])
+    drawn = policy.sampled_problem(kernel.state)
     assert drawn is not None
     assert drawn.item_means.argmax() == ranking[drawn.position_preferences.argmax()]
 

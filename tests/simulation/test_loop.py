@@ -129,11 +129,13 @@ def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type
     "policy",
     [UCBRank(coefficient=0.25), GreedyRank(coefficient=0.25), UCBRank(coefficient=0.5, treatment="equal")],
 )
-def test_unrolling_changes_no_bit(policy: CompiledPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
-    rolled = simulate(policy, kdd2012(), 30_000, 2, 1)
-    monkeypatch.setattr(run, "MIN_UNROLL_ROUNDS", 0)
-    unrolled = simulate(policy, kdd2012(), 30_000, 2, 1)
-    assert np.array_equal(rolled.regret, unrolled.regret)
+def test_fused_loops_have_the_results_of_the_shared_loop(
+    policy: CompiledPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = simulate(policy, kdd2012(), 30_000, 2, 1)
+    monkeypatch.setattr(run, "MIN_FUSED_ROUNDS", 0)
+    fused = simulate(policy, kdd2012(), 30_000, 2, 1)
+    assert np.array_equal(shared.regret, fused.regret)
 
 
 def test_assignment_and_enumeration_show_the_same() -> None:

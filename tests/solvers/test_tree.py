@@ -9,16 +9,23 @@ from hypothesis import strategies as st
 from banditrank import MAXIMIN, NASH, alpha_fair, make_problem
 from banditrank.solvers._branch_and_bound import open_nodes as places
 from banditrank.solvers._branch_and_bound.open_nodes import FREE, OPEN, OpenNodes, new_open_nodes
-from banditrank.solvers._branch_and_bound.search import drop_columns, new_search, refine_bound, start_search
+from banditrank.solvers._branch_and_bound.search import (
+    DROP,
+    EXPLORE,
+    REFINE,
+    RESET,
+    START,
+    bind_search,
+    new_search,
+    run_step,
+)
 from banditrank.solvers._branch_and_bound.task import TARGET, VALUE
 from banditrank.solvers._branch_and_bound.tree import (
     FULL,
     MORE,
     NODES,
-    explore,
     new_tree,
     open_bound,
-    reset_tree,
 )
 from banditrank.solvers._instance import as_instance, total_value
 from banditrank.solvers._solve import solve
@@ -84,19 +91,20 @@ def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> N
     instance = as_instance(problem)
     best = solve(problem, utility, solver="enumeration").value
     search = new_search(n, m, k, utility)
-    task, incumbent, node, _ = search
-    start_search(search, instance, np.arange(k, dtype=np.uintp), 1e-10, 0.0)
-    bound = refine_bound(search, np.inf)
-    drop_columns(task, node)
-    tree = new_tree(n, m, k, capacity=capacity)
-    reset_tree(task, node, tree, bound)
+    incumbent, tree = search.incumbent, new_tree(n, m, k, capacity=capacity)
+    handle = bind_search(search, tree, instance)
+    handle.ranking[:] = np.arange(k)
+    handle.numbers[:] = 1e-10, 0.0, np.inf
+    for step in (START, REFINE, DROP, RESET):
+        run_step(handle, step, 0)
     nodes = tree.open_nodes
     status, by_depth = MORE, False
     while status == MORE:
         before = nodes.depths[nodes.heap[: nodes.sizes[OPEN]]].max() if nodes.sizes[OPEN] else 0
         depths, short = nodes.depths.copy(), 4 <= nodes.sizes[FREE] <= capacity // 4
         looked_at = tree.progress[NODES]
-        status = explore(task, incumbent, node, tree, 1)
+        run_step(handle, EXPLORE, 1)
+        status = handle.status[0]
         if short and tree.progress[NODES] > looked_at:
             by_depth = True
             assert depths[tree.family[0]] == before

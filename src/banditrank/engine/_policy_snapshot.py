@@ -20,7 +20,7 @@ import numpy as np
 from banditrank.counts._counts import Counts
 from banditrank.engine._ranking_ids import NONCE_BYTES, RandomBytes
 from banditrank.engine._surface import Surface
-from banditrank.policies._base import CompiledPolicy, compile_repeated_rank
+from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.storage._records import pack_ranking
 
@@ -148,17 +148,21 @@ class _BatchRanker:
     def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
         self._is_type_blind = not policy.distinguishes_user_types
         pooled = counts.pooled() if self._is_type_blind else counts
-        kernel = policy.kernel(n_items=pooled.n_items, n_positions=pooled.n_positions)
-        self._rank_repeatedly = compile_repeated_rank(kernel)
-        now = pooled.rounds + 1
-        self.state = policy.init_state(pooled, None)
-        self._arguments = (now, policy.parameters(np.array([now]))[0], rng)
+        self._kernel = policy.bind(pooled, rng)
+        self._round = pooled.rounds + 1
+        self._parameters = policy.parameters(np.array([self._round]))[0]
         self._rankings = np.zeros((_BATCH, pooled.n_positions), dtype=np.uintp)
+
+    @property
+    def state(self) -> Any:
+        """State of the policy."""
+        return self._kernel.state
 
     def rank(self, user_type: int, n_rankings: int) -> list[list[int]]:
         """Return independent rankings for a user type."""
         rankings = self._rankings[:n_rankings]
-        self._rank_repeatedly(self.state, 0 if self._is_type_blind else user_type, *self._arguments, rankings)
+        seen_type = 0 if self._is_type_blind else user_type
+        self._kernel.rank_repeatedly(seen_type, self._round, self._parameters, rankings)
         result: list[list[int]] = rankings.tolist()
         return result
 

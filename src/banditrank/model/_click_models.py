@@ -74,7 +74,7 @@ class ClickModel:
 
 
 @inlined
-def draw_user_type(problem: CompiledProblem, uniform: float) -> int:
+def draw_user_type(problem: Any, uniform: float) -> int:
     """Return the user type that arrives, given a uniform number.
 
     Counting limits, instead of stopping at one, avoids a mispredicted branch.

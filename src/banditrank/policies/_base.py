@@ -1,19 +1,21 @@
 """Base classes of policies: counts in, ranking out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._compilation import inlined, specialise
+from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts, check_counts
 from banditrank.counts._forgetting import Forgetting
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model._problem import Problem
 from banditrank.model._rankings import Ranking
 from banditrank.policies._assumptions import NO_ASSUMPTIONS, Assumptions
+from banditrank.policies._bound_kernel import BoundKernel
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.utilities._utility import UTILITARIAN, Utility
 
@@ -183,39 +185,6 @@ def policy_label(description: dict[str, Any]) -> str:
     return "-".join(parts)
 
 
-class Kernel(NamedTuple):
-    """The compiled functions of a policy, which work on a state of its own.
-
-    ``rank(state, user_type, t, parameters, rng, ranking)``
-        Write the ranking of round t, given that round's row of `CompiledPolicy.parameters`.
-    ``observe(state, user_type, t, ranking, rewards)``
-        Learn from the rewards of a ranking.
-    """
-
-    rank: Callable[..., None]
-    observe: Callable[..., None]
-
-
-def compile_repeated_rank(kernel: Kernel) -> Callable[..., None]:
-    """Return a kernel's ``rank`` as a function that writes several rankings, shape (any number, K)."""
-    return specialise(_build_repeated_rank, kernel.rank)
-
-
-def _build_repeated_rank(rank: Callable[..., None]) -> Callable[..., None]:
-    def repeated_rank(
-        state: Any,
-        user_type: int,
-        t: int,
-        parameters: NDArray[np.float64],
-        rng: np.random.Generator,
-        rankings: NDArray[np.uintp],
-    ) -> None:
-        for row in range(rankings.shape[0]):
-            rank(state, user_type, t, parameters, rng, rankings[row])
-
-    return repeated_rank
-
-
 class CompiledPolicy(Policy):
     """A policy whose functions are compiled into the simulation loop."""
 
@@ -249,6 +218,21 @@ class CompiledPolicy(Policy):
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the parameters of each round, shape (rounds, any number); none for most policies."""
         return np.zeros((len(rounds), 0))
+
+    def bind(self, counts: Counts, rng: np.random.Generator, *, scratch: Any = None) -> BoundKernel:
+        """Return the compiled functions with the state for counts and a generator."""
+        return BoundKernel(
+            self.kernel(n_items=counts.n_items, n_positions=counts.n_positions),
+            self.init_state(counts, scratch),
+            rng,
+            ranking=np.zeros(counts.n_positions, dtype=np.uintp),
+            n_parameters=self.n_parameters,
+        )
+
+    @cached_property
+    def n_parameters(self) -> int:
+        """Number of parameters of a round."""
+        return int(self.parameters(np.ones(1, dtype=np.int64)).shape[1])
 
     def initial_rounds(self, state: Any) -> int | None:  # noqa: ARG002 - most policies have no initial phase
         """Return the length of the initial phase in rounds, None if it has not ended."""
@@ -286,16 +270,8 @@ class CompiledPolicy(Policy):
         if not self.distinguishes_user_types:
             counts, user_type = counts.pooled(), 0
         now = counts.rounds + 1
-        ranking = np.zeros(counts.n_positions, dtype=np.uintp)
-        self.kernel(n_items=counts.n_items, n_positions=counts.n_positions).rank(
-            self.init_state(counts, scratch),
-            int(user_type),
-            now,
-            self.parameters(np.array([now]))[0],
-            rng,
-            ranking,
-        )
-        return ranking.astype(np.intp)
+        bound = self.bind(counts, rng, scratch=scratch)
+        return bound.rank(int(user_type), now, self.parameters(np.array([now]))[0]).astype(np.intp)
 
 
 @inlined

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from banditrank._compilation import compiled, inlined
 from banditrank.counts._counts import Counts
 from banditrank.estimators._item_means import exposures_of
-from banditrank.policies._base import Kernel
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
 from banditrank.policies._running_estimates import (
     INITIAL_ROUNDS,

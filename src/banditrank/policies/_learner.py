@@ -61,7 +61,7 @@ class Learner:
         self._forgetting = None if policy.memory is None else ForgettingCounts(policy.memory, counts)
         self._compiled = None
         if isinstance(policy, CompiledPolicy):
-            self._compiled = _CompiledState(policy, counts, self._scratch)
+            self._compiled = _CompiledState(policy, counts, self._scratch, self._rng)
 
     @property
     def counts(self) -> Counts:
@@ -89,7 +89,7 @@ class Learner:
         self._counts.check_user_type(user_type)
         self._forget_if_due()
         if self._compiled is not None:
-            return self._compiled.rank(int(user_type), self.rounds + 1, self._rng)
+            return self._compiled.rank(int(user_type), self.rounds + 1)
         ranking = self.policy.rank(self._counts, user_type, rng=self._rng, scratch=self._scratch)
         return self._as_ranking(ranking)
 
@@ -171,25 +171,26 @@ class Learner:
 class _CompiledState:
     """The state of a compiled policy. It has counts of its own, which the kernel adds to."""
 
-    def __init__(self, policy: CompiledPolicy, counts: Counts, scratch: Any) -> None:
+    def __init__(
+        self, policy: CompiledPolicy, counts: Counts, scratch: Any, rng: np.random.Generator
+    ) -> None:
         self._policy = policy
         self._scratch = scratch
-        self._kernel = policy.kernel(n_items=counts.n_items, n_positions=counts.n_positions)
-        self._ranking = np.zeros(counts.n_positions, dtype=np.uintp)
+        self._rng = rng
         self.restart(counts)
 
     def restart(self, counts: Counts) -> None:
         own = counts.copy() if self._policy.distinguishes_user_types else counts.pooled()
-        self._state = self._policy.init_state(own, self._scratch)
+        self._kernel = self._policy.bind(own, self._rng, scratch=self._scratch)
 
-    def rank(self, user_type: int, t: int, rng: np.random.Generator) -> Ranking:
+    def rank(self, user_type: int, t: int) -> Ranking:
         parameters = self._policy.parameters(np.array([t]))[0]
-        self._kernel.rank(self._state, self._known_type(user_type), t, parameters, rng, self._ranking)
+        ranking = self._kernel.rank(self._known_type(user_type), t, parameters)
         self._policy.utility.raise_callback_error()
-        return self._ranking.astype(np.intp)
+        return ranking.astype(np.intp)
 
     def observe(self, user_type: int, t: int, ranking: Ranking, rewards: NDArray[np.float64]) -> None:
-        self._kernel.observe(self._state, self._known_type(user_type), t, ranking.astype(np.uintp), rewards)
+        self._kernel.observe(self._known_type(user_type), t, ranking.astype(np.uintp), rewards)
 
     def _known_type(self, user_type: int) -> int:
         return user_type if self._policy.distinguishes_user_types else 0

@@ -9,8 +9,8 @@ from banditrank._compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies._base import Treatment
 from banditrank.solvers._assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
-from banditrank.solvers._branch_and_bound.search import Search, improve_ranking, new_search
-from banditrank.solvers._branch_and_bound.tree import Tree, new_tree
+from banditrank.solvers._branch_and_bound.search import SearchHandle, bind_search, improve_ranking, new_search
+from banditrank.solvers._branch_and_bound.tree import new_tree
 from banditrank.solvers._enumeration import (
     EnumerationWorkspace,
     enumerate_rankings,
@@ -57,8 +57,7 @@ class EnumerationLoopSolver(NamedTuple):
 class BranchAndBoundLoopSolver(NamedTuple):
     """Branch and bound, for any utility."""
 
-    search: Search
-    tree: Tree
+    search: SearchHandle
     latest: NDArray[np.uintp]  # (K,) the ranking of the last solved round
 
 
@@ -119,8 +118,10 @@ def init_loop_solver(
         return EnumerationLoopSolver(
             utility.compiled(), solver == "sampling", new_enumeration_workspace(n, m, k)
         )
+    instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
     tree = new_tree(n, m, k, capacity=_MAX_OPEN_NODES)
-    return BranchAndBoundLoopSolver(new_search(n, m, k, utility), tree, np.arange(k, dtype=np.uintp))
+    search = bind_search(new_search(n, m, k, utility), tree, instance)
+    return BranchAndBoundLoopSolver(search, np.arange(k, dtype=np.uintp))
 
 
 @inlined
@@ -162,7 +163,7 @@ def _solve_by_search(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
 ) -> None:
-    improve_ranking(solver.search, solver.tree, instance, gap, _MAX_NODES, solver.latest)
+    improve_ranking(solver.search, instance, gap, _MAX_NODES, solver.latest)
     for k in range(ranking.size):
         ranking[k] = solver.latest[k]
 

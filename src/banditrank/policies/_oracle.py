@@ -12,7 +12,8 @@ from banditrank.errors import InvalidInputError
 from banditrank.model._click_models import SINGLE_LOOK, ClickModel
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import Rewards
-from banditrank.policies._base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
+from banditrank.policies._kernel import Kernel
 from banditrank.solvers._optimum import best_rankings
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 

@@ -12,8 +12,9 @@ from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators._smoothing import Smoothing
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
-from banditrank.policies._base import CompiledPolicy, Kernel, Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
 from banditrank.policies._equal_ranking import EQUAL_KERNEL, init_equal
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import check_solver, choose_loop_solver
 from banditrank.policies._personalized_ranking import PERSONALIZED_KERNEL, init_personalized
 from banditrank.policies._recomputed_ranking import (

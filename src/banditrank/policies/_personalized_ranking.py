@@ -9,7 +9,7 @@ from banditrank._compilation import compiled, inlined
 from banditrank.counts._counts import Counts
 from banditrank.estimators._item_means import exposure_of, exposures_of
 from banditrank.estimators._position_preferences import estimate_preferences
-from banditrank.policies._base import Kernel
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._running_estimates import (
     AugmentedCounts,
     RunningEstimates,

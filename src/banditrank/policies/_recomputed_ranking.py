@@ -14,8 +14,8 @@ from banditrank.counts._counts import Counts
 from banditrank.estimators._item_means import exposures_of
 from banditrank.estimators._maximum_likelihood import alternate, update_means
 from banditrank.estimators._position_preferences import PositionEvidence, empty_evidence, estimate_preferences
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import CountArrays, arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
 from banditrank.policies._running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts, try_explore
 from banditrank.policies._sorting import assign_in_order, top_k

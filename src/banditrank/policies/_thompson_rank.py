@@ -10,7 +10,8 @@ from banditrank._checks import check_number
 from banditrank._compilation import inlined, internal
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
-from banditrank.policies._base import CompiledPolicy, Kernel, Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import (
     LoopSolver,
     check_solver,

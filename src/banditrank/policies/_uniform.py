@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import CompiledPolicy, Kernel, Treatment, check_treatment, observe_nothing
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
+from banditrank.policies._kernel import Kernel
 from banditrank.solvers._enumeration import draw_ranking
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 

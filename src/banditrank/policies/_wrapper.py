@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
-from banditrank.policies._base import CompiledPolicy, Kernel
+from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._sampled_problem import SampledProblem
 
 

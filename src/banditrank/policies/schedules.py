@@ -74,7 +74,7 @@ class Schedule:
         """
         try:
             result = np.asarray(self.function(rounds, *self.parameters), dtype=np.float64)
-            np.broadcast_shapes(result.shape, rounds.shape)
+            np.broadcast_to(result, rounds.shape)
         except (TypeError, ValueError, ArithmeticError) as error:
             rule = f"must return a number for each round ({type(error).__name__}: {error})"
             raise InvalidInputError(f"schedule {self.name}", rule, self.function) from error

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,14 @@ class Replication:
     counts: Counts | None = None  # what the policy had observed at the end, if requested
 
 
+class Generators(NamedTuple):
+    """The generators of a replication."""
+
+    arrivals: np.random.Generator
+    clicks: np.random.Generator
+    policy: np.random.Generator
+
+
 @dataclass(frozen=True, eq=False)
 class Experiment:
     """Settings that all replications of a simulation share."""
@@ -42,14 +51,14 @@ class Experiment:
     keep_counts: bool = False
     delay: int = 0
 
-    def generators(self, index: int) -> list[np.random.Generator]:
+    def generators(self, index: int) -> Generators:
         """Return the generators of a replication's arrivals, clicks and policy.
 
         They depend on the seed and the index only. Arrivals have a generator of their own, so that the same
         users arrive for all policies that are compared.
         """
         sequence = np.random.SeedSequence(self.seed, spawn_key=(index,))
-        return [np.random.default_rng(child) for child in sequence.spawn(3)]
+        return Generators(*[np.random.default_rng(child) for child in sequence.spawn(3)])
 
     @cached_property
     def timeline(self) -> Timeline:

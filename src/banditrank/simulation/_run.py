@@ -7,15 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
+from banditrank.model._bound_click_model import BoundClickModel
 from banditrank.model._click_models import CompiledProblem, draw_user_type
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._bound_kernel import BoundKernel
+from banditrank.policies._kernel import Kernel
 from banditrank.simulation._loop import (
     Objective,
     RunTotals,
-    compiled_loop,
+    fused_loop,
     init_delay_buffer,
     init_run_totals,
+    shared_loop,
 )
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._replication import Experiment, Replication
@@ -23,7 +27,7 @@ from banditrank.simulation._timeline_counts import Segment, TimelineCounts, segm
 
 MAX_CHUNK_ROUNDS = 1 << 16  # bounds memory, whatever the horizon
 CHUNK_SECONDS = 0.1  # target duration of a chunk: the delay of Ctrl-C and of progress
-MIN_UNROLL_ROUNDS = 2_000_000  # from here on unrolling the loop for K pays for its compilation
+MIN_FUSED_ROUNDS = 50_000_000  # from here on a fused loop pays for its compilation
 _NO_ITEM = np.iinfo(np.uintp).max
 
 
@@ -97,7 +101,7 @@ class _CompiledRun:
         self.generators = experiment.generators(index)
         self.ranking = np.zeros(k, dtype=np.uintp)
         self.rewards = np.zeros(k)
-        self.is_unrolled = experiment.horizon * experiment.replications >= MIN_UNROLL_ROUNDS
+        self.is_fused = experiment.horizon * experiment.replications >= MIN_FUSED_ROUNDS
 
     def enter(self, segment: Segment) -> None:
         """Switch to a segment."""
@@ -109,34 +113,48 @@ class _CompiledRun:
             self._deliver(segment.first)
             previous = self.timeline_counts.switch_to(problem)
             self.state = policy.update_items(self.state, self.timeline_counts.counts, previous)
-        self.kernel = policy.kernel(n_items=problem.n_items, n_positions=self.ranking.size)
-        self.loop = compiled_loop(
-            self.kernel,
-            experiment.click_model,
-            self.ranking.size if self.is_unrolled else 0,
-            is_delayed=experiment.delay > 0,
-        )
-        self.compiled_problem, self.objective = (
-            experiment.compiled_problem(segment.problem),
-            experiment.objective(segment.problem),
-        )
+        self.compiled_problem = experiment.compiled_problem(segment.problem)
+        self.objective = experiment.objective(segment.problem)
         self.run_totals.last_ranking[:] = _NO_ITEM  # its gap may have changed
+        self._prepare_loop()
+
+    def _prepare_loop(self) -> None:
+        model, is_delayed = self.experiment.click_model, self.experiment.delay > 0
+        if self.is_fused:
+            self.loop = fused_loop(self._kernel(), model, self.ranking.size, is_delayed=is_delayed)
+            return
+        self.loop = shared_loop(is_delayed=is_delayed)
+        self.bound_kernel = self._bind_kernel()
+        self.bound_click_model = BoundClickModel(
+            model,
+            self.compiled_problem,
+            self.generators.clicks,
+            ranking=self.ranking,
+            rewards=self.rewards,
+        )
+
+    def _kernel(self) -> Kernel:
+        return self.policy.kernel(n_items=self.timeline_counts.counts.n_items, n_positions=self.ranking.size)
+
+    def _bind_kernel(self) -> BoundKernel:
+        return BoundKernel(
+            self._kernel(),
+            self.state,
+            self.generators.policy,
+            ranking=self.ranking,
+            n_parameters=self.policy.n_parameters,
+        )
 
     def run_rounds(self, rounds: NDArray[np.int64]) -> None:
         """Run the next rounds of the segment."""
-        arrivals_rng, clicks_rng, policy_rng = self.generators
+        arrivals, clicks, policy = self.generators
         first = int(rounds[0]) if len(rounds) else 1
         self.loop(
-            *(
-                self.state,
-                self.compiled_problem,
-                self.objective,
-                self.run_totals,
-                self.delay_buffer,
-                self.delay_start,
-            ),
-            *(self.is_type_blind, first, self.policy.parameters(rounds), arrivals_rng.random(len(rounds))),
-            *(clicks_rng, policy_rng, self.ranking, self.rewards),
+            self.state if self.is_fused else self.bound_kernel.handle,
+            self.compiled_problem if self.is_fused else self.bound_click_model.handle,
+            *(self.objective, self.run_totals, self.delay_buffer, self.delay_start, self.is_type_blind),
+            *(first, self.policy.parameters(rounds), arrivals.random(len(rounds))),
+            *(clicks, policy, self.ranking, self.rewards),
         )
         self.timeline_counts.update_rounds()
 
@@ -150,10 +168,10 @@ class _CompiledRun:
     def _deliver(self, t: int) -> None:
         """Observe all delayed rewards before item indices change."""
         if self.experiment.delay > 0:
+            kernel = self._bind_kernel()
             for earlier in range(max(t - self.experiment.delay, self.delay_start), t):
                 slot = earlier % self.experiment.delay
-                self.kernel.observe(
-                    self.state,
+                kernel.observe(
                     int(self.delay_buffer.user_types[slot]),
                     t,
                     self.delay_buffer.rankings[slot],

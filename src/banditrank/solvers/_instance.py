@@ -117,6 +117,19 @@ def bonus_of(instance: Instance, ranking: NDArray[np.uintp]) -> float:
 
 
 @inlined
+def copy_instance(source: Instance, target: Instance) -> None:
+    """Copy an instance into another one of the same size."""
+    for j in range(source.bonuses.size):
+        target.bonuses[j] = source.bonuses[j]
+    for i in range(source.weights.size):
+        target.weights[i] = source.weights[i]
+        for k in range(source.preferences.shape[1]):
+            target.preferences[i, k] = source.preferences[i, k]
+        for j in range(source.means.shape[1]):
+            target.means[i, j] = source.means[i, j]
+
+
+@inlined
 def score_cells(instance: Instance, slopes: Floats, n_items: int, scores: Floats) -> None:
     """Write V_kj = Σ_i slope_i ρ_ik μ_ij + b_j for the first items: the value of a cell for a linear f."""
     for k in range(scores.shape[0]):

@@ -165,16 +165,14 @@ def check_no_leaks(make_policy: MakePolicy) -> None:
     if not isinstance(policy, CompiledPolicy):
         return
     seen = counts if policy.distinguishes_user_types else counts.pooled()
-    state, now = policy.init_state(seen, policy.new_scratch()), seen.rounds + 1
-    parameters = policy.parameters(np.array([now]))[0]
-    ranking, rewards = np.zeros(seen.n_positions, dtype=np.uintp), np.zeros(seen.n_positions)
-    kernel = policy.kernel(n_items=seen.n_items, n_positions=seen.n_positions)
+    kernel, now = policy.bind(seen, rng, scratch=policy.new_scratch()), seen.rounds + 1
+    parameters, rewards = policy.parameters(np.array([now]))[0], np.zeros(seen.n_positions)
 
     def play() -> None:
-        kernel.rank(state, 0, now, parameters, rng, ranking)
-        kernel.observe(state, 0, now, ranking, rewards)
+        kernel.rank(0, now, parameters)
+        kernel.observe(0, now, kernel.ranking, rewards)
 
-    assert_no_leaks(play, state, parameters, rng, ranking, rewards)
+    assert_no_leaks(play, kernel.state, kernel.handle, parameters, rng, kernel.ranking, rewards)
 
 
 def _types_to_test(policy: Policy, problem: Problem) -> range:
@@ -202,15 +200,9 @@ def _draws(
         return lambda: policy.rank(counts, user_type, rng=rng)
     if not policy.distinguishes_user_types:
         counts, user_type = counts.pooled(), 0
-    state, now = policy.init_state(counts, None), counts.rounds + 1
-    kernel = policy.kernel(n_items=counts.n_items, n_positions=counts.n_positions)
-    parameters, ranking = policy.parameters(np.array([now]))[0], np.zeros(counts.n_positions, dtype=np.uintp)
-
-    def draw() -> NDArray[np.integer]:
-        kernel.rank(state, user_type, now, parameters, rng, ranking)
-        return ranking
-
-    return draw
+    kernel, now = policy.bind(counts, rng), counts.rounds + 1
+    parameters = policy.parameters(np.array([now]))[0]
+    return lambda: kernel.rank(user_type, now, parameters)
 
 
 def _assert_alike(before: NDArray[np.float64], after: NDArray[np.float64], what: str) -> None:

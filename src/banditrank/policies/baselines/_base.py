@@ -10,7 +10,8 @@ from banditrank._checks import check_integer, check_number
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import CompiledPolicy, Kernel, Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies._kernel import Kernel
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from banditrank._compilation import compiled, inlined
 from banditrank.counts._counts import Counts
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import CountArrays, arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import HorizonBaselinePolicy
 from banditrank.policies.baselines._components.kl_ucb import exploration_level, kl_ucb
 

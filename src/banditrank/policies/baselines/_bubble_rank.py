@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import CountArrays, arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import HorizonBaselinePolicy
 from banditrank.policies.baselines._components.item_remapping import remap_item_pairs
 

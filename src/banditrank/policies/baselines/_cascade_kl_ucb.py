@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._sorting import random_argmax
 from banditrank.policies.baselines._base import OrderedBaselinePolicy
 from banditrank.policies.baselines._components.item_remapping import remap_items

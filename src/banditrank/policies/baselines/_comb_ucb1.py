@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import BaselinePolicy
 from banditrank.policies.baselines._components.matching import Matching, best_matching, init_matching
 

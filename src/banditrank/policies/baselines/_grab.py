@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined, internal
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import BaselinePolicy
 from banditrank.policies.baselines._components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
 from banditrank.policies.baselines._components.leader_counts import (

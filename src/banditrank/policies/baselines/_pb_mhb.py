@@ -11,8 +11,8 @@ from banditrank._checks import check_integer, check_number
 from banditrank._compilation import compiled, inlined, internal
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.policies.baselines._base import RANK_ONE_CLICKS, BaselinePolicy
 

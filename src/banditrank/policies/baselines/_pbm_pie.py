@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from banditrank._checks import check_number
 from banditrank._compilation import compiled, inlined
 from banditrank.counts._counts import Counts
-from banditrank.policies._base import Kernel
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._round_robin import round_robin
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.policies.baselines._base import ExaminationBaselinePolicy, check_horizon

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from banditrank._compilation import compiled, inlined
 from banditrank.counts._counts import Counts
-from banditrank.policies._base import Kernel
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.policies.baselines._base import ExaminationBaselinePolicy
 from banditrank.policies.baselines._components.exposure_counts import (

@@ -11,7 +11,7 @@ from banditrank._checks import check_number
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import Kernel
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.policies.baselines._base import ExaminationBaselinePolicy
 from banditrank.policies.baselines._components.exposure_counts import (

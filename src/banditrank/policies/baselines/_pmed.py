@@ -10,8 +10,8 @@ from banditrank._checks import check_number
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import RANK_ONE_CLICKS, BaselinePolicy
 from banditrank.policies.baselines._components.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
 from banditrank.policies.baselines._components.pmed.program import init_program

@@ -11,8 +11,8 @@ from banditrank._compilation import inlined, internal
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import Kernel
 from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._kernel import Kernel
 from banditrank.policies._sorting import random_argmax
 from banditrank.policies.baselines._base import OrderedBaselinePolicy, check_horizon
 from banditrank.policies.baselines._components.item_remapping import remap_items

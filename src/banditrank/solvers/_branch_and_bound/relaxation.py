@@ -13,12 +13,13 @@ and nodes closed only if one of these bounds is at most TARGET, the incumbent's 
 if no ranking is left. A search therefore proves the maximum of TARGET and the bounds of the open nodes.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._compilation import inlined, internal
+from banditrank._native_calls import NativeArguments, call_native, load_arguments
 from banditrank.solvers._assignment import assign
 from banditrank.solvers._branch_and_bound.atoms import (
     MAX_STORED_ATOMS,
@@ -128,12 +129,46 @@ def store_relaxation(node: Node, relaxation: RelaxationState) -> None:
         relaxation.guide[i] = node.best_guide[i]
 
 
-@internal
-def relax(task: Task, incumbent: Incumbent, node: Node, max_assignments: int, bound: float) -> float:
-    """Return an upper bound on the node, at most ``bound``; −∞ if the node can be pruned.
+class RelaxationArguments(NamedTuple):
+    """Arguments of `relax`."""
+
+    task: Task
+    incumbent: Incumbent
+    node: Node
+    bound: Floats  # (1,)
+
+
+class Relaxer(NamedTuple):
+    """The relaxation of the current node, called by address."""
+
+    memory: NDArray[np.uint64]  # the `RelaxationArguments`
+    function: int
+    bound: Floats  # (1,)
+
+
+def bind_relaxation(task: Task, incumbent: Incumbent, node: Node) -> Relaxer:
+    """Return the relaxation of the nodes of a task."""
+    bound = np.zeros(1)
+    native = NativeArguments(RelaxationArguments(task, incumbent, node, bound))
+    return Relaxer(native.memory, native.native_function(relax), bound)
+
+
+@inlined
+def relax_node(relaxer: Relaxer, max_assignments: int, bound: float) -> float:
+    """Return an upper bound on the current node, at most ``bound``; −∞ if the node can be pruned.
 
     Solves at most ``max_assignments`` assignments; each ranking may replace the incumbent.
     """
+    relaxer.bound[0] = bound
+    call_native(relaxer.function, relaxer.memory.ctypes.data, max_assignments, 0)
+    return float(relaxer.bound[0])
+
+
+def relax(pointer: Any, max_assignments: int, _: int) -> None:
+    """Replace the bound of the current node: the native function of `relax_node`."""
+    task, incumbent, node, best = load_arguments(pointer)[0]
+    bound = best[0]
+    best[0] = -np.inf
     minimum = task.utility.code == MINIMUM
     close = _CLOSE_MAXIMIN if minimum else _CLOSE
     lowest, height = np.inf, -np.inf
@@ -142,7 +177,7 @@ def relax(task: Task, incumbent: Incumbent, node: Node, max_assignments: int, bo
         tangent = _take_tangent(task, node, min(1e-3, 0.05 * abs(bound - incumbent.levels[TARGET])))
         total = _solve_assignment(task, node)
         if total == -np.inf:
-            return -np.inf
+            return
         update_incumbent(task, incumbent, node.columns)
         reached = bound_at(task.utility, tangent, total, node.guide.size)
         if reached < lowest:
@@ -152,12 +187,12 @@ def relax(task: Task, incumbent: Incumbent, node: Node, max_assignments: int, bo
                 node.best_guide[i] = node.guide[i]
         target = incumbent.levels[TARGET]
         if bound <= target:
-            return -np.inf
+            return
         critical = total_at(task.utility, tangent, target, node.guide.size)
         if _fix_cells(node, total - critical):
             drop_atoms(node.atoms, node.base, node.slots)
         if task.is_spatial and not _tighten_intervals(task, node, reached - target):
-            return -np.inf
+            return
         new = add_atom(task, node.atoms, node.columns)
         if minimum:
             height = solve_game(node.game, node.atoms)
@@ -169,7 +204,7 @@ def relax(task: Task, incumbent: Incumbent, node: Node, max_assignments: int, bo
             _move_guide(task, node)
         if bound - height <= close * (height - incumbent.levels[VALUE]):
             break
-    return bound
+    best[0] = bound
 
 
 @inlined

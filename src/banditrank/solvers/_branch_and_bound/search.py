@@ -5,20 +5,23 @@ The same formulas serve `solve` and, with preallocated workspaces, the simulatio
 
 import time
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._compilation import compiled, internal
+from banditrank._compilation import inlined, internal
+from banditrank._native_calls import NativeArguments, call_native, load_arguments
 from banditrank.model._rankings import Ranking
 from banditrank.solvers._branch_and_bound.atoms import MAX_STORED_ATOMS, drop_atoms
 from banditrank.solvers._branch_and_bound.local_search import search_near_atoms, search_nearby
 from banditrank.solvers._branch_and_bound.node import Node, add_slot, load_root, new_node
 from banditrank.solvers._branch_and_bound.relaxation import (
     RelaxationState,
+    Relaxer,
+    bind_relaxation,
     new_relaxation_state,
-    relax,
+    relax_node,
     restore_relaxation,
     store_relaxation,
 )
@@ -43,7 +46,7 @@ from banditrank.solvers._branch_and_bound.tree import (
     open_bound,
     reset_tree,
 )
-from banditrank.solvers._instance import Instance, values_of
+from banditrank.solvers._instance import Instance, copy_instance, values_of
 from banditrank.solvers._solver import Progress, Solver, SolverOptions, SolverResult
 from banditrank.utilities._formulas import CUSTOM, MINIMUM
 from banditrank.utilities._utility import NASH, Utility
@@ -55,6 +58,12 @@ _GAP_MARGIN = 0.9  # share of the target gap, so that rounding cannot exceed it
 _MIN_PROGRESS = 0.02  # relative to the gap, to refine the root bound again
 _NODES_PER_CHECK = 8  # between two checks of the deadline
 _MAX_TREE_BYTES = 256_000_000
+_MIN_TREE_CAPACITY = 64
+
+START, REFINE, DROP, RESET, EXPLORE = range(5)  # indices of SearchHandle.steps
+ALLOWED, CONSTANT, BOUND = range(
+    3
+)  # of SearchHandle.numbers: the gap, the utility set aside, the upper bound
 
 
 class Search(NamedTuple):
@@ -64,32 +73,30 @@ class Search(NamedTuple):
     incumbent: Incumbent
     node: Node
     relaxation: RelaxationState
+    relaxer: Relaxer
 
 
 def new_search(n_user_types: int, n_items: int, n_positions: int, utility: Utility) -> Search:
     """Allocate a search for the given sizes."""
     n, m, k = n_user_types, n_items, n_positions
     is_spatial = utility.shape == "non-concave"
-    return Search(
-        new_task(n, m, k, utility.compiled(), is_spatial=is_spatial),
-        new_incumbent(n, k),
-        new_node(n, m, k, is_spatial=is_spatial),
-        new_relaxation_state(n, k),
-    )
+    task = new_task(n, m, k, utility.compiled(), is_spatial=is_spatial)
+    incumbent, node = new_incumbent(n, k), new_node(n, m, k, is_spatial=is_spatial)
+    relaxer = bind_relaxation(task, incumbent, node)
+    return Search(task, incumbent, node, new_relaxation_state(n, k), relaxer)
 
 
-@compiled
-def start_search(
-    search: Search, instance: Instance, start: NDArray[np.uintp], gap: float, aside: float
-) -> None:
-    """Load an instance and a starting ranking.
+def start_search(pointer: Any, _: int, __: int) -> None:
+    """Load the instance and the starting ranking: a native function with `SearchArguments`.
 
-    Every type must have a positive weight and an item of positive value. ``aside`` is the constant utility of
-    the other types: the allowed ``gap`` is relative to the sum of both.
+    Every type must have a positive weight and an item of positive value. The constant is the utility of the
+    other types: the allowed gap is relative to the sum of both.
     """
-    task, incumbent, node, _ = search
-    load_instance(task, instance)
-    reset_incumbent(incumbent, gap, aside)
+    arguments = load_arguments(pointer)[0]
+    task, incumbent, node = arguments.search.task, arguments.search.incumbent, arguments.search.node
+    start, numbers = arguments.ranking, arguments.numbers
+    load_instance(task, arguments.instance)
+    reset_incumbent(incumbent, numbers[ALLOWED], numbers[CONSTANT])
     for k in range(start.size):
         incumbent.ranking[k] = start[k]
     load_root(task, node)
@@ -97,14 +104,15 @@ def start_search(
     _guide_to(task, incumbent, node)
 
 
-@compiled
-def refine_bound(search: Search, bound: float) -> float:
-    """Return a better bound on the instance; −∞ if the incumbent is proved to be within the gap.
+def refine_bound(pointer: Any, _: int, __: int) -> None:
+    """Replace the bound by a better one, −∞ if the incumbent is proved to be within the gap.
 
     Without a bound yet, start with one assignment at the starting ranking, which often proves it optimal.
     Continue with more from the final relaxation of the last search, and again after a local search.
     """
-    task, incumbent, node, relaxation = search
+    arguments = load_arguments(pointer)[0]
+    task, incumbent, node, relaxation, relaxer = arguments.search
+    bound = arguments.numbers[BOUND]
     for stage in range(0 if bound == np.inf else 1, 3):
         if stage == 1 and relaxation.n_atoms[0] > 0:
             restore_relaxation(task, node, relaxation)
@@ -116,11 +124,11 @@ def refine_bound(search: Search, bound: float) -> float:
             search_near_atoms(task, incumbent, node, 3)
             for i in range(node.guide.size):
                 node.guide[i] = node.best_guide[i]
-        bound = relax(task, incumbent, node, 1 if stage == 0 else _ROOT_ASSIGNMENTS, bound)
+        bound = relax_node(relaxer, 1 if stage == 0 else _ROOT_ASSIGNMENTS, bound)
         if bound == -np.inf:
             break
     store_relaxation(node, relaxation)
-    return bound
+    arguments.numbers[BOUND] = bound
 
 
 @internal
@@ -139,9 +147,10 @@ def _guide_to(task: Task, incumbent: Incumbent, node: Node) -> None:
             node.guide[i] = max(incumbent.values[i], task.floors[i])
 
 
-@compiled
-def drop_columns(task: Task, node: Node) -> None:
+def drop_columns(pointer: Any, _: int, __: int) -> None:
     """Drop columns without an allowed cell. The current node must have a slot for every column."""
+    search = load_arguments(pointer)[0].search
+    task, node = search.task, search.node
     drop_atoms(node.atoms, node.base, node.slots)
     instance, left = task.instance, 0
     for j in range(task.facts[LIVE]):
@@ -169,24 +178,88 @@ def drop_columns(task: Task, node: Node) -> None:
         add_slot(task, node, j)
 
 
-@compiled
+class SearchArguments(NamedTuple):
+    """Arguments of the steps of a search."""
+
+    search: Search
+    tree: Tree
+    instance: Instance
+    ranking: NDArray[np.uintp]  # (K,) the starting ranking
+    numbers: Floats  # (3,)
+    status: NDArray[np.int64]  # (1,) result of the last exploration
+
+
+class SearchHandle(NamedTuple):
+    """A search whose steps are called by address, by Python and by the formulas of policies."""
+
+    memory: NDArray[np.uint64]  # the `SearchArguments`
+    steps: NDArray[np.int64]  # (5,) addresses of native functions
+    instance: Instance
+    ranking: NDArray[np.uintp]  # (K,)
+    incumbent: NDArray[np.uintp]  # (K,)
+    numbers: Floats  # (3,)
+    status: NDArray[np.int64]  # (1,)
+
+
+def bind_search(search: Search, tree: Tree, instance: Instance) -> SearchHandle:
+    """Return a search of an instance that is called by address."""
+    ranking, numbers, status = (
+        np.zeros_like(search.incumbent.ranking),
+        np.zeros(3),
+        np.zeros(1, dtype=np.int64),
+    )
+    native = NativeArguments(SearchArguments(search, tree, instance, ranking, numbers, status))
+    addresses = np.zeros(5, dtype=np.int64)
+    addresses[START] = native.native_function(start_search)
+    addresses[REFINE] = native.native_function(refine_bound)
+    addresses[DROP] = native.native_function(drop_columns)
+    addresses[RESET] = native.native_function(_open_tree)
+    addresses[EXPLORE] = native.native_function(_explore_tree)
+    return SearchHandle(
+        native.memory, addresses, instance, ranking, search.incumbent.ranking, numbers, status
+    )
+
+
+def _open_tree(pointer: Any, _: int, __: int) -> None:
+    """Reset the tree to the current node as its root."""
+    arguments = load_arguments(pointer)[0]
+    reset_tree(arguments.search.task, arguments.search.node, arguments.tree, arguments.numbers[BOUND])
+
+
+def _explore_tree(pointer: Any, max_nodes: int, _: int) -> None:
+    """Explore up to ``max_nodes`` nodes, and write the status."""
+    arguments = load_arguments(pointer)[0]
+    task, incumbent, node, _relaxation, relaxer = arguments.search
+    arguments.status[0] = explore(task, incumbent, node, arguments.tree, relaxer, max_nodes)
+
+
+@inlined
+def run_step(handle: SearchHandle, step: int, max_nodes: int) -> None:
+    """Run a step of a search; ``max_nodes`` is the number of nodes to explore."""
+    call_native(handle.steps[step], handle.memory.ctypes.data, max_nodes, 0)
+
+
+@internal
 def improve_ranking(
-    search: Search, tree: Tree, instance: Instance, gap: float, max_nodes: int, ranking: NDArray[np.uintp]
+    handle: SearchHandle, instance: Instance, gap: float, max_nodes: int, ranking: NDArray[np.uintp]
 ) -> None:
     """Replace a ranking by one within the gap of the optimum, or by the best of ``max_nodes`` nodes.
 
     For instances that change little from call to call: the ranking is that of the last call, whose final
     relaxation is the starting point. One assignment usually proves that the ranking is still good enough.
     """
-    task, incumbent, node, _ = search
-    start_search(search, instance, ranking, gap, 0.0)
-    bound = refine_bound(search, np.inf)
-    if bound > -np.inf:
-        drop_columns(task, node)
-        reset_tree(task, node, tree, bound)
-        explore(task, incumbent, node, tree, max_nodes)
+    copy_instance(instance, handle.instance)
     for k in range(ranking.size):
-        ranking[k] = incumbent.ranking[k]
+        handle.ranking[k] = ranking[k]
+    handle.numbers[ALLOWED], handle.numbers[CONSTANT], handle.numbers[BOUND] = gap, 0.0, np.inf
+    run_step(handle, START, 0)
+    run_step(handle, REFINE, 0)
+    if handle.numbers[BOUND] > -np.inf:
+        run_step(handle, DROP, 0)
+        run_step(handle, RESET, 0)
+        run_step(handle, EXPLORE, max_nodes)
+    for k in range(ranking.size):
+        ranking[k] = handle.incumbent[k]
 
 
 def _unsupported_reason(utility: Utility, _items: int, _positions: int) -> str | None:
@@ -236,25 +309,37 @@ def _search(
 ) -> SolverResult:
     n, m, k = instance.n_user_types, instance.n_items, instance.n_positions
     search = new_search(n, m, k, utility)
-    task, incumbent, node, _ = search
-    start_search(search, instance, start.astype(np.uintp), _GAP_MARGIN * options.target_gap, aside)
-    bound, before = refine_bound(search, np.inf), np.inf
+    task, incumbent = search.task, search.incumbent
+    root = bind_search(search, new_tree(n, 1, k, capacity=_MIN_TREE_CAPACITY), instance)
+    root.ranking[:] = start
+    root.numbers[:] = _GAP_MARGIN * options.target_gap, aside, np.inf
+    run_step(root, START, 0)
+    run_step(root, REFINE, 0)
+    bound, before = root.numbers[BOUND], np.inf
     while bound > -np.inf and before - bound > _MIN_PROGRESS * (bound - incumbent.levels[VALUE]):
         if time.perf_counter() >= options.deadline:
             break
         before = bound
-        bound = refine_bound(search, bound)
+        run_step(root, REFINE, 0)
+        bound = root.numbers[BOUND]
     nodes = 1
     if bound > -np.inf:
-        drop_columns(task, node)
+        run_step(root, DROP, 0)
         live = int(task.facts[LIVE])
         capacity = int(
-            np.clip(_MAX_TREE_BYTES // (k * live + 2 * k * MAX_STORED_ATOMS + 24 * n + 200), 64, 200_000)
+            np.clip(
+                _MAX_TREE_BYTES // (k * live + 2 * k * MAX_STORED_ATOMS + 24 * n + 200),
+                _MIN_TREE_CAPACITY,
+                200_000,
+            )
         )
         tree = new_tree(n, live, k, capacity=capacity)
-        reset_tree(task, node, tree, bound)
+        handle = bind_search(search, tree, instance)
+        handle.numbers[BOUND] = bound
+        run_step(handle, RESET, 0)
         while time.perf_counter() < options.deadline:
-            if explore(task, incumbent, node, tree, _NODES_PER_CHECK) != MORE:
+            run_step(handle, EXPLORE, _NODES_PER_CHECK)
+            if handle.status[0] != MORE:
                 break
             found = Progress(
                 int(tree.progress[NODES]), incumbent.levels[VALUE] + aside, open_bound(tree) + aside
@@ -269,14 +354,15 @@ def _search(
 @cache
 def _prepare() -> None:
     """Compile or load all formulas by running each on the smallest instance."""
-    search = new_search(1, 1, 1, NASH)
     instance = Instance(np.ones(1), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1))
-    start_search(search, instance, np.zeros(1, dtype=np.uintp), 0.0, 0.0)
-    refine_bound(search, np.inf)
-    drop_columns(search.task, search.node)
     tree = new_tree(1, 1, 1, capacity=8)
-    reset_tree(search.task, search.node, tree, -np.inf)
-    explore(search.task, search.incumbent, search.node, tree, _NODES_PER_CHECK)
+    handle = bind_search(new_search(1, 1, 1, NASH), tree, instance)
+    handle.numbers[BOUND] = np.inf
+    for step in (START, REFINE, DROP):
+        run_step(handle, step, 0)
+    handle.numbers[BOUND] = -np.inf
+    run_step(handle, RESET, 0)
+    run_step(handle, EXPLORE, _NODES_PER_CHECK)
     open_bound(tree)
 
 

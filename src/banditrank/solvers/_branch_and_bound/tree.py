@@ -36,7 +36,7 @@ from banditrank.solvers._branch_and_bound.open_nodes import (
     push,
     release,
 )
-from banditrank.solvers._branch_and_bound.relaxation import relax
+from banditrank.solvers._branch_and_bound.relaxation import Relaxer, relax_node
 from banditrank.solvers._branch_and_bound.task import LIVE, TARGET, VALUE, Incumbent, Task
 from banditrank.utilities._formulas import MINIMUM
 
@@ -94,7 +94,7 @@ def new_tree(n_user_types: int, n_items: int, n_positions: int, *, capacity: int
     )
 
 
-@compiled
+@internal
 def reset_tree(task: Task, node: Node, tree: Tree, bound: float) -> None:
     """Reset the tree to the current node as its root."""
     clear(tree.open_nodes)
@@ -105,8 +105,10 @@ def reset_tree(task: Task, node: Node, tree: Tree, bound: float) -> None:
     push(tree.open_nodes, place, bound)
 
 
-@compiled
-def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, max_nodes: int) -> int:
+@internal
+def explore(
+    task: Task, incumbent: Incumbent, node: Node, tree: Tree, relaxer: Relaxer, max_nodes: int
+) -> int:
     """Explore up to ``max_nodes`` nodes, the largest bound first; return DONE, MORE or FULL."""
     nodes = tree.open_nodes
     limit = tree.progress[NODES] + max_nodes
@@ -127,8 +129,7 @@ def explore(task: Task, incumbent: Incumbent, node: Node, tree: Tree, max_nodes:
             bound = nodes.bounds[place]
             if bound > incumbent.levels[TARGET] and _load_node(task, node, tree, place):
                 effort = _ASSIGNMENTS if member == 0 else _FIRST_ASSIGNMENTS
-                # The only call site: the compiler inlines this large formula into each of them.
-                bound = relax(task, incumbent, node, effort, bound)
+                bound = relax_node(relaxer, effort, bound)
             else:
                 bound = -np.inf
             if member > 0:

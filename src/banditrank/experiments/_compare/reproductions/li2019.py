@@ -103,17 +103,16 @@ class SafetyJob(Job):
 
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
         policy, tables = self.policy, compile_problem(PROBLEM, click_model=MODEL)
-        state = policy.init_state(Counts.empty_for(PROBLEM), policy.new_scratch())
-        kernel = policy.kernel(n_items=PROBLEM.n_items, n_positions=PROBLEM.n_positions)
-        ranking, rewards = np.zeros(PROBLEM.n_positions, dtype=np.uintp), np.zeros(PROBLEM.n_positions)
+        kernel = policy.bind(Counts.empty_for(PROBLEM), rng, scratch=policy.new_scratch())
+        ranking, rewards = kernel.ranking, np.zeros(PROBLEM.n_positions)
         best = float(MODEL.value(tables, 0, np.arange(PROBLEM.n_positions, dtype=np.uintp)))
         checkpoints = set(default_checkpoints(self.rounds).tolist())
         max_wrong, n_unsafe, regret = 0, 0, 0.0
         rows: list[tuple[float, ...]] = []
         for t, parameters in enumerate(policy.parameters(np.arange(1, self.rounds + 1)), start=1):
-            kernel.rank(state, 0, t, parameters, rng, ranking)
+            kernel.rank(0, t, parameters)
             MODEL.draw(tables, 0, ranking, rng, rewards)
-            kernel.observe(state, 0, t, ranking, rewards)
+            kernel.observe(0, t, ranking, rewards)
             wrong = wrong_pairs(ranking)
             max_wrong = max(max_wrong, wrong)
             n_unsafe += wrong > MAX_WRONG_PAIRS

@@ -1,0 +1,148 @@
+"""Calls of compiled functions by address.
+
+A formula that is called by name is compiled into its caller: the compiler optimises it again at every level
+of the call graph, and again for every combination of a policy and a click model. A *native function* is
+compiled once, on its own, and called by its address, which costs a few nanoseconds.
+
+All native functions have the same signature: a pointer to everything that stays the same from call to call, a
+named tuple and a generator, and two integers. `NativeArguments` holds these in memory.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+
+from banditrank._compilation import compile_native, compiled, inlined
+
+_numba: Any = numba  # its functions have no types
+types = _numba.types
+_SIGNATURE = ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 3)
+
+
+class NativeArguments:
+    """A named tuple of arrays and numbers, and a generator, in the memory layout of compiled code.
+
+    Parameters
+    ----------
+    values
+        The named tuple. Its arrays are borrowed.
+    rng
+        The generator, borrowed as well, or None. It is not in the tuple, because Numba would determine the
+        type of the tuple ten times as slowly.
+
+    Attributes
+    ----------
+    memory
+        Where they are stored. This array keeps them alive.
+    address
+        Address of the memory, for `call_native`.
+    """
+
+    def __init__(self, values: tuple[Any, ...], rng: np.random.Generator | None = None) -> None:
+        self.values = values
+        self.rng = rng
+        self._layout = (_layout(values), rng is None)
+        n_words = _N_WORDS.get(self._layout)
+        if n_words is None:
+            n_words = _N_WORDS[self._layout] = int(_store(values, rng, np.zeros(0, dtype=np.uint64)))
+        owner = _Memory(8 * n_words)
+        owner.values = (values, rng)
+        self.memory = np.frombuffer(owner, dtype=np.uint64)
+        _store(values, rng, self.memory)
+        self.address = self.memory.ctypes.data
+
+    def native_function(self, function: Callable[..., None]) -> int:
+        """Return the address of a native function for arguments of this layout, compiled on first use.
+
+        Parameters
+        ----------
+        function
+            Takes a pointer for `load_arguments` and two integers. Its machine code is cached only if it is a
+            function of a module, or comes from `wrap_formula`.
+        """
+        key = (function, self._layout)
+        address = _ADDRESSES.get(key)
+        if address is None:
+            pointer = types.CPointer(_numba.typeof((self.values, self.rng)))
+            signature = types.void(pointer, types.intp, types.intp)
+            address = _ADDRESSES[key] = compile_native(function, signature)
+        return address
+
+
+class _Memory(bytearray):
+    """Memory with references to the objects that are stored in it."""
+
+    values: Any
+
+
+_N_WORDS: dict[tuple[Any, ...], int] = {}  # sizes of tuples, by layout
+_ADDRESSES: dict[tuple[Any, ...], int] = {}  # of native functions
+
+
+def _layout(value: Any) -> Any:
+    """Return what determines the compiled type of a value, ten times as fast as Numba's ``typeof``."""
+    if isinstance(value, tuple):
+        return (type(value), *map(_layout, value))
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        return (value.dtype.num, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable)
+    return type(value)
+
+
+@compiled
+def _store(values: Any, rng: np.random.Generator | None, memory: Any) -> Any:
+    """Store arguments if the memory suffices, and return the number of 8-byte words that they need."""
+    arguments = (values, rng)
+    n_words = (_size_of(arguments) + 7) // 8
+    if memory.size >= n_words:
+        _store_at(memory.ctypes.data, arguments)
+    return n_words
+
+
+@inlined
+def call_native(function: int, arguments: int, first: int, second: int) -> None:
+    """Call the native function at an address with arguments at an address, and two integers."""
+    _call(function, arguments, first, second)
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def _size_of(_context: Any, values: Any) -> Any:
+    def emit(context: Any, _builder: Any, signature: Any, _arguments: Any) -> Any:
+        size = context.get_abi_sizeof(context.get_data_type(signature.args[0]))
+        return context.get_constant(types.intp, size)
+
+    return types.intp(values), emit
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def _store_at(_context: Any, address: Any, values: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[1]
+        pointer = builder.inttoptr(arguments[0], context.get_data_type(kind).as_pointer())
+        context.pack_value(builder, kind, arguments[1], pointer)
+        return context.get_dummy_value()
+
+    return types.void(address, values), emit
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def _call(_context: Any, _function: Any, _arguments: Any, _first: Any, _second: Any) -> Any:
+    def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        function = builder.inttoptr(arguments[0], _SIGNATURE.as_pointer())
+        builder.call(function, arguments[1:])
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 4), emit
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def load_arguments(_context: Any, pointer: Any) -> Any:
+    """Return the named tuple and the generator that a native function's pointer refers to."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.unpack_value(builder, signature.return_type, arguments[0])
+
+    return pointer.dtype(pointer), emit
