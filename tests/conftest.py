@@ -1,7 +1,8 @@
-"""Settings of all tests: reproducible property tests, and fixtures for a browser and servers."""
+"""Settings of all tests: reproducible property tests, campaigns, and fixtures for a browser and servers."""
 
 import os
 
+import pytest
 from hypothesis import settings
 
 os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise Ray writes a token to the home directory
@@ -10,3 +11,21 @@ pytest_plugins = ["helpers.browser", "helpers.servers"]
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--campaign", action="store_true", help="run the tests in depth, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--campaign"):
+        settings.register_profile("campaign", settings.get_profile("repeatable"), max_examples=2000)
+        settings.load_profile("campaign")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--campaign"):
+        return
+    in_depth = [item for item in items if item.get_closest_marker("campaign")]
+    config.hook.pytest_deselected(items=in_depth)
+    items[:] = [item for item in items if not item.get_closest_marker("campaign")]
