@@ -7,7 +7,7 @@ KILLS ?= 20
 MINUTES ?= 30
 
 .PHONY: setup run test lint types layers workflows unit core docs wheel lowest coverage browser servers screenshots bench \
-	certify crash soak requirements clean
+	certify crash soak campaign requirements clean
 
 # Everything for development. `make run` and `make test` install only the requirements that they need.
 setup: .venv/development
@@ -97,6 +97,11 @@ crash: setup servers
 # Hold half of the service's capacity for MINUTES, and fail if memory grows; Ctrl-C prints the results so far.
 soak: setup
 	PYTHONPATH=tests $(BIN)/python -m campaigns.soak --minutes $(MINUTES)
+
+# Everything in depth: all combinations, large samples, certify, crash and soak; takes hours. Ctrl-C stops it, and the
+# same command resumes. Prints a table and writes docs/campaign.md.
+campaign: setup browser servers
+	PYTHONPATH=tests $(BIN)/python -m campaigns $(PARTS)
 
 # Pin what pyproject.toml asks for, with hashes and without an index address.
 PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

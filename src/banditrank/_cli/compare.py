@@ -64,7 +64,7 @@ def compare_command(
 
     directory = output or Path("output") / ("comparison-quick" if quick else "comparison")
     done: list[str] = []
-    with report_interruption(done), announce_compilation("simulation", "simulation"):
+    with report_interruption(done), announce_compilation("policies", "simulation"):
         report = compare(
             split_names(suite),
             split_names(policies),

@@ -69,7 +69,7 @@ def reproduce_command(
     studies = find_studies(names or [], training=training, profiles=profiles)
     directory = output or Path("output") / ("reproduction-quick" if quick else "reproduction")
     done: list[str] = []
-    with report_interruption(done), announce_compilation(), announce_compilation("simulation", "simulation"):
+    with report_interruption(done), announce_compilation(), announce_compilation("policies", "simulation"):
         report = reproduce(
             studies,
             directory,

@@ -234,7 +234,7 @@ def _simulate_all(
     for policy in policies:
         save_to = None if directory is None else directory / policy_label(policy.describe())
         try:
-            with announce_compilation("simulation", f"simulation of {policy.name}, {policy.treatment}"):
+            with announce_compilation("policies", f"simulation of {policy.name}, {policy.treatment}"):
                 results.append(simulate(policy, save_to=save_to, **settings))
         except KeyboardInterrupt:  # before the first replication of this policy
             break

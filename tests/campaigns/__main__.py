@@ -1,0 +1,142 @@
+"""Run all campaigns in depth, print one table, and write it to docs/campaign.md.
+
+Ctrl-C stops it; rerun the same command to resume with the parts that are not done. ``python -m campaigns
+tests certificates`` runs some of the parts only.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from banditrank import __version__
+from banditrank._files import atomic_write
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "output" / "campaign.json"
+TABLE = ROOT / "docs" / "campaign.md"
+
+
+class Part(NamedTuple):
+    """A part of the campaign: a command that exits with 0 if nothing is wrong."""
+
+    name: str
+    checks: str
+    command: tuple[str, ...]
+
+
+class PartResult(NamedTuple):
+    """Result of a part: its last line, and whether it passed."""
+
+    name: str
+    passed: bool
+    summary: str
+    minutes: float
+    date: str
+    revision: str
+
+
+PARTS = (
+    Part(
+        "tests",
+        "all tests in depth: every combination, thousands of property examples, large samples",
+        ("-m", "pytest", "--campaign", "--numprocesses=auto", "--dist=worksteal", "--quiet"),
+    ),
+    Part("certificates", "100,000 small instances against enumeration", ("benchmarks/certify.py", "100000")),
+    Part("crashes", "200 kills of services, 100 on servers", ("-m", "campaigns.crashes", "--kills", "200")),
+    Part("soak", "half of the capacity for 30 minutes", ("-m", "campaigns.soak", "--minutes", "30")),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts that are not done for this revision, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__.splitlines()[0])
+    names = [part.name for part in PARTS]
+    parser.add_argument("parts", nargs="*", help=f"parts to run, all by default: {', '.join(names)}")
+    chosen = parser.parse_args(arguments).parts or names
+    if unknown := set(chosen) - set(names):
+        parser.error(f"part must be one of {', '.join(names)}, got {min(unknown)!r}")
+    revision, results = _revision(), _load_results()
+    for part in PARTS:
+        done = results.get(part.name)
+        if part.name not in chosen or (done and done.passed and done.revision == revision):
+            continue
+        print(f"campaign: {part.name}: {part.checks}", flush=True)
+        try:
+            results[part.name] = _run(part, revision)
+        except KeyboardInterrupt:
+            print("campaign: interrupted; rerun the same command to resume", file=sys.stderr)
+            return 130
+        _save(results)
+    print(_table(results))
+    return 0 if all(results[name].passed for name in chosen) else 1
+
+
+def _run(part: Part, revision: str) -> PartResult:
+    start, last = time.monotonic(), ""
+    path = os.pathsep.join(filter(None, (str(ROOT / "tests"), os.environ.get("PYTHONPATH"))))
+    with subprocess.Popen(
+        [sys.executable, *part.command],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last = line.strip().strip("=").strip() or last
+    return PartResult(
+        part.name,
+        process.returncode == 0,
+        last,
+        round((time.monotonic() - start) / 60, 1),
+        datetime.now(UTC).date().isoformat(),
+        revision,
+    )
+
+
+def _revision() -> str:
+    """Return the version and the commit, with a mark if files were changed since."""
+    command = ["git", "describe", "--always", "--dirty"]
+    described = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return f"{__version__} ({described.stdout.strip() or 'unknown commit'})"
+
+
+def _load_results() -> dict[str, PartResult]:
+    if not RESULTS.exists():
+        return {}
+    stored = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return {name: PartResult(**fields) for name, fields in stored.items()}
+
+
+def _save(results: dict[str, PartResult]) -> None:
+    RESULTS.parent.mkdir(exist_ok=True)
+    document = {name: result._asdict() for name, result in results.items()}
+    texts = {
+        RESULTS: json.dumps(document, indent=2) + "\n",
+        TABLE: f"# Campaign\n\nWritten by `make campaign`.\n\n{_table(results)}\n",
+    }
+    for path, text in texts.items():
+        with atomic_write(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def _table(results: dict[str, PartResult]) -> str:
+    rows = ["| part | checks | result | minutes | date | version |", "|---|---|---|---|---|---|"]
+    for part in PARTS:
+        if result := results.get(part.name):
+            outcome = f"{'passed' if result.passed else 'FAILED'}: {result.summary}"
+            cells = (part.name, part.checks, outcome, str(result.minutes), result.date, result.revision)
+            rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
