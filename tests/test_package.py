@@ -83,3 +83,13 @@ def serving(python: Path, directory: Path) -> Iterator[str]:
             yield next(line["address"] for line in lines if line["message"] == "service listening")
         finally:
             process.terminate()
+
+
+def test_release_notes_are_a_section_of_the_changelog() -> None:
+    program = ROOT / "tools" / "release_notes.py"
+    notes = run(sys.executable, program, "Unreleased")
+    assert notes in (ROOT / "CHANGELOG.md").read_text()
+    assert notes.startswith("### ")
+    unknown = subprocess.run([sys.executable, str(program), "9.9"], capture_output=True, check=False)
+    assert unknown.returncode == 2
+    assert unknown.stderr == b"version must be one of Unreleased, got '9.9'\n"
