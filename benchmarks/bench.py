@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from dashboard import measure_dashboard
@@ -30,6 +31,7 @@ from service import measure_service
 from solvers import measure_search_loops, measure_solvers
 
 from banditrank import Counts, UCBRank, __version__, kdd2012, simulate
+from banditrank.simulation import _run
 from banditrank.testing._policies import dense_counts
 
 HERE = Path(__file__).parent
@@ -72,10 +74,15 @@ def c_loop() -> Callable[[int], float]:
     return run
 
 
-def nanoseconds(policy: UCBRank, horizon: int) -> Callable[[], float]:
-    """Return a measurement of the simulator, in nanoseconds a round, on one core."""
+def nanoseconds(policy: UCBRank, horizon: int, *, is_fused: bool = True) -> Callable[[], float]:
+    """Return a measurement of the simulator, in nanoseconds a round, on one core, with one of its two loops."""
     settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
-    return lambda: 1e9 * simulate(policy, PROBLEM, **settings).seconds / horizon
+
+    def measure() -> float:
+        with patch.object(_run, "MIN_FUSED_ROUNDS", 0 if is_fused else horizon + 1):
+            return 1e9 * simulate(policy, PROBLEM, **settings).seconds / horizon
+
+    return measure
 
 
 def numpy_nanoseconds(rounds: int, *, equal: bool) -> Callable[[], float]:
@@ -89,11 +96,12 @@ def numpy_nanoseconds(rounds: int, *, equal: bool) -> Callable[[], float]:
 def measure_loops() -> dict[str, float]:
     """Compare the simulator with C and with NumPy, at N=3, M=20, K=4."""
     run_c = c_loop()
-    horizon = 3_000_000  # long enough for the loop that is unrolled for K
+    horizon = 3_000_000
     times = interleave(
         {
             "c": lambda: 1e9 * seconds(lambda: run_c(horizon)) / horizon,
             "personalized": nanoseconds(UCBRank(coefficient=COEFFICIENT), horizon),
+            "shared": nanoseconds(UCBRank(coefficient=COEFFICIENT), horizon, is_fused=False),
             "numpy personalized": numpy_nanoseconds(2_000, equal=False),
             "equal": nanoseconds(UCBRank(coefficient=COEFFICIENT, treatment="equal"), horizon),
             "numpy equal": numpy_nanoseconds(6, equal=True),
@@ -103,6 +111,9 @@ def measure_loops() -> dict[str, float]:
         "C loop, ns a round": statistics.median(times["c"]),
         "personalized UCBRank, ns a round": statistics.median(times["personalized"]),
         "personalized UCBRank over C (at most 2, aim 1.5)": ratio(times["personalized"], times["c"]),
+        "the shared loop over the fused one, personalized UCBRank": ratio(
+            times["shared"], times["personalized"]
+        ),
         "NumPy over personalized UCBRank (at least 500)": ratio(
             times["numpy personalized"], times["personalized"]
         ),
