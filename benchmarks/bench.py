@@ -75,7 +75,7 @@ def c_loop() -> Callable[[int], float]:
 
 
 def nanoseconds(policy: UCBRank, horizon: int, *, is_fused: bool = True) -> Callable[[], float]:
-    """Return a measurement of the simulator, in nanoseconds a round, on one core, with one of its two loops."""
+    """Return a measurement of one of the loops, in nanoseconds a round, on one core."""
     settings = {"horizon": horizon, "replications": 1, "seed": 1, "workers": 1}
 
     def measure() -> float:
