@@ -21,7 +21,7 @@ BEYOND_TYPES = "positive_data_acceptance"
     [
         pytest.param(False, 10, id="open"),
         pytest.param(True, 3, id="closed"),
-        pytest.param(False, 100, id="open, in depth", marks=pytest.mark.campaign),
+        pytest.param(False, 40, id="open, in depth", marks=pytest.mark.campaign),
         pytest.param(True, 40, id="closed, in depth", marks=pytest.mark.campaign),
     ],
 )
