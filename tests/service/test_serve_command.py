@@ -19,7 +19,7 @@ from helpers.live import wait_until
 PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 COUNTED = 'banditrank_requests_total{operation="feedback",status="200"} 20.0'
-MAX_WAIT_SECONDS = 120.0  # for compilation
+MAX_WAIT_SECONDS = 300.0  # for compilation
 
 
 # Each request has a connection of its own, so that all workers get some.
