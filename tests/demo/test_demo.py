@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -22,6 +24,23 @@ from banditrank.storage._factory import open_store
 PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 QUICK = ["demo", "--speed", "0", "--port", "0"]
 TIMEOUT_SECONDS = 300.0  # includes compilation
+
+
+@contextmanager
+def started(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a command with a directory for temporary files; kill it if it has not ended."""
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(directory)},
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +80,7 @@ def test_it_prints_estimates_beside_true_values(capsys: pytest.CaptureFixture) -
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
-    with subprocess.Popen(
-        [*PROGRAM, "demo", "--port", "0", "--speed", "20"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:
+    with started("demo", "--port", "0", "--speed", "20", directory=tmp_path) as process:
         address = process.stdout.readline().split()[1]
         with httpx.Client(timeout=TIMEOUT_SECONDS) as http:
             wait_until(lambda: http.get(f"{address}/v1/surfaces").json()["surfaces"])
@@ -89,13 +102,7 @@ def test_it_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
 
 
 def test_the_service_stays_with_the_option(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [*PROGRAM, *QUICK, "--rounds", "30", "--stay"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:
+    with started(*QUICK, "--rounds", "30", "--stay", directory=tmp_path) as process:
         address = process.stdout.readline().split()[1]
         assert process.stdout.readline() == "all visits finished; press Ctrl-C to stop\n"
         assert httpx.get(f"{address}/healthz", timeout=TIMEOUT_SECONDS).status_code == 200
