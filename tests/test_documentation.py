@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import typer
+from helpers.command_line import run
+from helpers.servers import free_port
 
 from banditrank._cli.main import application
 
@@ -27,33 +29,51 @@ PROGRAMS = [path for path in sorted((ROOT / "examples").iterdir()) if path.suffi
 @pytest.mark.parametrize("example", PROGRAMS, ids=lambda path: path.name)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
     program = sys.executable if example.suffix == ".py" else BASH
+    text = example.read_text()
+    copy = tmp_path / example.name
+    copy.write_text(text.replace("8429", str(free_port())))
+    assert ("8429" in text) == (example.name == "curl.sh")
     done = subprocess.run(
-        [program, str(example)], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        [program, str(copy)], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
 
-def test_the_readmes_shell_lines_run(tmp_path: Path) -> None:
+def _readme_commands() -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    commands = [line.split("#")[0] for block in blocks for line in block.splitlines()]
-    lines = [command for command in commands if command.startswith("banditrank")]
-    assert len(lines) == 14
-    for line in lines:
-        short = re.sub(r"--horizon \d+|--replications \d+", "", line)
-        if "simulate" in line and "--help" not in line:
-            words = shlex.split(short.split(">")[0])
-            short = shlex.join([*words, "--horizon", "300", "--replications", "2"])
-        if "demo" in line:
-            short = short.replace("demo", "demo --rounds 20 --speed 0 --port 0")
-        if "reproduce" in line:
-            short = short.replace("reproduce", "reproduce table1")  # the study that takes least
-        if "compare" in line:
-            short = short.replace("compare", "compare --suite table1 --policies comb-ucb1,random")
-        done = subprocess.run(
-            [BASH, "-c", short], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{line}: {done.stderr}"
+    lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith("banditrank")]
+
+
+def test_the_readmes_commands_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Run the commands with few rounds, in this process, because each would import everything again."""
+    monkeypatch.chdir(tmp_path)
+    commands = _readme_commands()
+    assert len(commands) == 14
+    for command in commands:
+        _, name, *words = shlex.split(re.sub(r"--horizon \d+|--replications \d+", "", command))
+        if name == "simulate" and "--help" not in words:
+            words += ["--horizon", "300", "--replications", "2"]
+        if name == "demo":
+            words += ["--rounds", "20", "--speed", "0", "--port", "0"]
+        if name == "reproduce":
+            words = ["table1", *words]  # the study that takes least
+        if name == "compare":
+            words += ["--suite", "table1", "--policies", "comb-ucb1,random"]
+        status, _, complaint = run(capsys, name, *words)
+        assert status == 0, f"{command}: {complaint}"
+
+
+def test_a_command_of_the_readme_runs_in_a_shell(tmp_path: Path) -> None:
+    (command,) = [command for command in _readme_commands() if "problem show" in command]
+    done = subprocess.run(
+        [BASH, "-c", command], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 def test_every_command_and_option_is_described() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from banditrank import UCBRank, kdd2012, simulate
+
 HEAVY = ("numpy", "numba", "scipy", "matplotlib", "pandas", "pyarrow", "rich.progress")
 
 
@@ -52,17 +54,27 @@ def test_simulating_imports_neither_plots_nor_frames() -> None:
     assert not {"matplotlib", "pandas", "pyarrow"} & set(python(code).split())
 
 
-def test_machine_code_is_kept_for_the_next_process(tmp_path: Path) -> None:
-    # Of equal treatment: also a formula that is chosen by type, as is the solver's, must be found again.
-    code = (
-        "from banditrank import UCBRank, kdd2012, simulate\n"
-        "from banditrank._compilation import native_functions\n"
-        "policy = UCBRank(coefficient=0.25, treatment='equal')\n"
-        "simulate(policy, kdd2012(), 100, 1, 0)\n"
-        "print(len(native_functions()), sum(one.cache_hits for one in native_functions()))"
-    )
-    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "4 0\n"
-    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "4 4\n"
+# Of equal treatment: also a formula that is chosen by type, as is the solver's, must be found again.
+SIMULATION = (
+    "from banditrank import UCBRank, kdd2012, simulate\n"
+    "from banditrank._compilation import native_functions\n"
+    "simulate(UCBRank(coefficient=0.25, treatment='equal'), kdd2012(), 100, 1, 0)\n"
+    "print(len(native_functions()), sum(one.cache_hits for one in native_functions()))"
+)
+
+
+def test_machine_code_is_kept_for_the_next_process() -> None:
+    simulate(UCBRank(coefficient=0.25, treatment="equal"), kdd2012(), 100, 1, 0)  # as other tests do
+    loaded = python(SIMULATION)
+    if loaded != "4 4\n":  # another worker has overwritten an index of the cache, which has no lock
+        loaded = python(SIMULATION)
+    assert loaded == "4 4\n"
+
+
+@pytest.mark.campaign
+def test_machine_code_is_kept_in_an_empty_cache(tmp_path: Path) -> None:
+    assert python(SIMULATION, NUMBA_CACHE_DIR=str(tmp_path)) == "4 0\n"
+    assert python(SIMULATION, NUMBA_CACHE_DIR=str(tmp_path)) == "4 4\n"
 
 
 def test_without_a_writable_cache_it_still_runs(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Client(threading.Thread):
     def run(self) -> None:
         """Rank and report until the run ends."""
         late: list[Ranking] = []
-        with httpx.Client(timeout=5) as http:
+        with httpx.Client(timeout=5, verify=False) as http:  # noqa: S501 - no TLS
             while not (self.finished.is_set() or self.aborted.is_set() or self.refusals):
                 ranking = self.rank(http)
                 if ranking is None:

@@ -11,7 +11,8 @@ from typing import Self
 import httpx
 from helpers.servers import free_port
 
-_START_SECONDS = 60.0
+_START_SECONDS = 120.0
+_RESPONSE_SECONDS = 10.0
 _STOP_SECONDS = 120.0
 _LOG_TAIL = 2000  # characters
 
@@ -47,13 +48,14 @@ class ServiceProcess:
                 start_new_session=True,  # Ctrl-C reaches only the campaign, which stops the service
             )
         until = time.monotonic() + _START_SECONDS
-        while time.monotonic() < until:
-            self.check_running()
-            try:
-                if httpx.get(f"{self.address}/healthz", timeout=1).status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.02)
+        with httpx.Client(timeout=_RESPONSE_SECONDS, verify=False) as http:  # noqa: S501 - no TLS
+            while time.monotonic() < until:
+                self.check_running()
+                try:
+                    if http.get(f"{self.address}/healthz").status_code == 200:
+                        return
+                except httpx.TransportError:
+                    time.sleep(0.02)
         raise AssertionError("the service did not answer in time")
 
     def check_running(self) -> None:

@@ -4,11 +4,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from helpers.command_line import check_refusal, run
+from helpers.live import MAX_WAIT_SECONDS, wait_until
 
 from banditrank import Policy, Problem, __version__, kdd2012
 from banditrank.policies._base import policy_label
@@ -327,30 +327,35 @@ def test_help_and_version(capsys: pytest.CaptureFixture) -> None:
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     """A real process, interrupted by a real signal once it has saved something."""
-    command = [sys.executable, "-c", "from banditrank._cli.main import main; main()", "simulate"]
-    settings = ["--policy", "ucb-rank", "--horizon", "1000000", "--replications", "5000", "--workers", "1"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    patched = [
-        *command[:2],
-        "import banditrank.simulation._result_store as ledger; ledger.SAVE_EVERY = 0.0\n" + command[2],
-        *command[3:],
-    ]
+    program = (
+        "import signal\n"
+        "from banditrank._cli.main import main\n"
+        "from banditrank.simulation import _result_store, _run\n"
+        "assert _result_store.SAVE_INTERVAL_SECONDS and _run.MIN_UNROLL_ROUNDS\n"
+        "_result_store.SAVE_INTERVAL_SECONDS = 0.0\n"
+        "_run.MIN_UNROLL_ROUNDS = 10**9  # the loop that other tests compile\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it\n"
+        "main()"
+    )
+    # Far more replications than are finished before the signal.
+    settings = ["--policy", "ucb-rank", "--horizon", "400", "--replications", "100000", "--workers", "1"]
     process = subprocess.Popen(
-        [*patched, *settings, "--save", str(tmp_path)],
+        [sys.executable, "-c", program, "simulate", *settings, "--save", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
-    summary = tmp_path / "ucb-rank-personalized-0.25" / "summary.json"
-    for _ in range(1200):  # two minutes at most
-        if summary.exists() or process.poll() is not None:
-            break
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    output, complaint = process.communicate(timeout=120)
+    try:
+        summary = tmp_path / "ucb-rank-personalized-0.25" / "summary.json"
+        wait_until(lambda: summary.exists() or process.poll() is not None)
+        process.send_signal(signal.SIGINT)
+        output, complaint = process.communicate(timeout=MAX_WAIT_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == 130
     assert "ucb-rank-personalized-0.25" in output
     assert "interrupted after" in complaint
     assert "Traceback" not in complaint
-    assert 1 <= len(json.loads(summary.read_text())["replications"]) < 5000
+    assert 1 <= len(json.loads(summary.read_text())["replications"]) < 100_000

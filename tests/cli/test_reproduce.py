@@ -1,6 +1,7 @@
 """``banditrank reproduce``."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from helpers.handwritten_log import GOOD, write_log
 from helpers.small_study import STUDY
 
 from banditrank import __version__, kdd2012
+from banditrank._cli.main import main
 from banditrank.experiments._reproduce import STUDIES
 from banditrank.experiments._study import Check, Frames, StudyResult
 from banditrank.logs.kdd2012._sample_log import write_sample_log
@@ -21,6 +23,18 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in a directory of its own, with a study that takes no time."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of a full run of the small study."""
+    directory = tmp_path_factory.mktemp("run") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(STUDIES, STUDY.name, STUDY)
+        with pytest.raises(SystemExit) as stopped:
+            main(["reproduce", "small", "--output", str(directory)])
+    assert stopped.value.code == 0
+    return directory
 
 
 def test_it_prints_the_agreements_and_the_path_of_the_report(capsys: pytest.CaptureFixture) -> None:
@@ -94,16 +108,16 @@ def test_a_second_run_changes_no_data(capsys: pytest.CaptureFixture) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_changes_nothing(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture
+    arguments: list[str], message: str, finished_run: Path, capsys: pytest.CaptureFixture
 ) -> None:
     write_log(Path(), GOOD)
     Path("mine/figures").mkdir(parents=True)
-    run(capsys, "reproduce", "small", "--output", "out")
+    shutil.copytree(finished_run, "out")
     check_refusal(capsys, ["reproduce", *arguments], message)
 
 
-def test_data_of_another_version_are_refused(capsys: pytest.CaptureFixture) -> None:
-    run(capsys, "reproduce", "small", "--output", "out")
+def test_data_of_another_version_are_refused(finished_run: Path, capsys: pytest.CaptureFixture) -> None:
+    shutil.copytree(finished_run, "out")
     manifest = Path("out/reproduction.json")
     manifest.write_text(manifest.read_text().replace(__version__, "0.0.1"))
     check_refusal(capsys, ["reproduce", "small", "--output", "out"], "whose version is '0.0.1' and not")

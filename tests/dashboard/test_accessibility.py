@@ -67,17 +67,17 @@ def findings(page: Page) -> list[str]:
     ]
 
 
-# Each surface, width and theme at least twice: a run of axe-core takes seconds.
+# Each surface once, each width and theme twice; the campaign has the opposite widths.
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
     [
         ("two", 1440, "light"),
-        ("two", 390, "dark"),
+        pytest.param("two", 390, "dark", marks=pytest.mark.campaign),
         ("three", 1440, "dark"),
-        ("three", 390, "light"),
-        ("six", 1440, "dark"),
+        pytest.param("three", 390, "light", marks=pytest.mark.campaign),
+        pytest.param("six", 1440, "dark", marks=pytest.mark.campaign),
         ("six", 390, "light"),
-        ("empty", 1440, "light"),
+        pytest.param("empty", 1440, "light", marks=pytest.mark.campaign),
         ("empty", 390, "dark"),
     ],
 )
@@ -91,8 +91,19 @@ def test_axe_finds_nothing_on_a_surface(
     assert findings(page) == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-@pytest.mark.parametrize("view", ["/", "/#create", "/surfaces/two#items", "ranking"])
+@pytest.mark.parametrize(
+    ("view", "width", "scheme"),
+    [
+        ("/", 1440, "light"),
+        pytest.param("/", 390, "dark", marks=pytest.mark.campaign),
+        pytest.param("/#create", 1440, "light", marks=pytest.mark.campaign),
+        ("/#create", 390, "dark"),
+        ("/surfaces/two#items", 1440, "light"),
+        pytest.param("/surfaces/two#items", 390, "dark", marks=pytest.mark.campaign),
+        pytest.param("ranking", 1440, "light", marks=pytest.mark.campaign),
+        ("ranking", 390, "dark"),
+    ],
+)
 def test_axe_finds_nothing_in_other_views(
     view: str, width: int, scheme: Scheme, server: Fixture, open_page: OpenPage
 ) -> None:
@@ -107,17 +118,17 @@ def test_axe_finds_nothing_in_other_views(
 @in_schemes
 @pytest.mark.parametrize("name", ["three", "six"])
 def test_numbers_have_contrast_on_the_darkest_cell_of_each_type(
-    name: str, scheme: Scheme, server: Fixture, open_page: OpenPage
+    name: str, scheme: Scheme, server: Fixture, shared_page: OpenPage
 ) -> None:
-    page = settled(open_page(server.page(name), scheme=scheme))
+    page = settled(shared_page(server.page(name), scheme=scheme))
     assert page.locator(".heat td").count() > 20
     lowest = min(page.locator(".heat tbody td:not(.sh)").evaluate_all(_CONTRASTS))
     assert lowest >= 4.5
 
 
 @in_schemes
-def test_markers_have_contrast(scheme: Scheme, server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("six"), scheme=scheme))
+def test_markers_have_contrast(scheme: Scheme, server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("six"), scheme=scheme))
     lowest = min(page.locator("#learned .key .mk").evaluate_all(_CONTRASTS))
     assert lowest >= 4.5
 
@@ -179,9 +190,9 @@ def test_the_skip_link_leads_to_the_content(server: Fixture, open_page: OpenPage
 
 
 def test_arrow_keys_move_through_a_chart_and_the_readout_is_text(
-    server: Fixture, open_page: OpenPage
+    server: Fixture, shared_page: OpenPage
 ) -> None:
-    page = settled(open_page(server.page("two")))
+    page = settled(shared_page(server.page("two")))
     chart, reading = page.locator("[data-chart=clicks]"), page.locator("[data-readout=clicks]")
     assert chart.get_attribute("role") == "slider"
     resting = reading.inner_text()
@@ -201,8 +212,8 @@ def test_arrow_keys_move_through_a_chart_and_the_readout_is_text(
     assert len(set(readouts(page, "items"))) == 10
 
 
-def test_the_pointer_moves_the_same_cursor(server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("two")))
+def test_the_pointer_moves_the_same_cursor(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("two")))
     chart = page.locator("[data-chart=items]")
     chart.scroll_into_view_if_needed()
     idle = page.locator("[data-readout=items]").inner_text()
@@ -215,15 +226,15 @@ def test_the_pointer_moves_the_same_cursor(server: Fixture, open_page: OpenPage)
 
 
 @pytest.mark.parametrize("made", MADE[:3], ids=lambda made: made.name)
-def test_shapes_distinguish_user_types(made: object, server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page(made.name)))
+def test_shapes_distinguish_user_types(made: object, server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page(made.name)))
     shapes = page.locator("#learned .key li svg .mk").evaluate_all(
         "marks => marks.map(m => m.tagName + (m.getAttribute('points') ?? ''))"
     )
     assert len(shapes) == len(set(shapes)) == len(made.dashboard["surface"]["user_types"])
 
 
-def test_there_are_no_inline_styles_or_scripts(server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("six")))
+def test_there_are_no_inline_styles_or_scripts(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("six")))
     assert page.locator("[style]").count() == 0
     assert page.locator("script:not([src]), style, [onclick], [onload]").count() == 0

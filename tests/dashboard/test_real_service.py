@@ -55,10 +55,10 @@ def test_the_page_shows_the_document_of_the_service(name: str, service: Running,
 
 def test_the_page_is_updated_as_the_service_learns(service: Running, open_page: OpenPage) -> None:
     page = settled(open_page(f"{service.address}/surfaces/shelf"))
-    expect(page.locator("[data-chart=clicks]")).to_be_visible(timeout=30_000)
+    expect(page.locator("[data-chart=clicks]")).to_be_visible()
     before = service.ask("GET", "/v1/surfaces/shelf/dashboard").json()["rounds"]
     play(service, "shelf", 20)
-    expect(page.locator(".facts")).to_contain_text(f"{before + 20} visits counted", timeout=30_000)
+    expect(page.locator(".facts")).to_contain_text(f"{before + 20} visits counted")
     page.locator(".latest a").first.click()
     expect(page.locator("main")).to_contain_text("not used: all users would have got this ranking")
     expect(page.locator("main")).to_contain_text("the same counts give the same ranking")
@@ -91,7 +91,7 @@ def test_a_restart_shows_a_banner(tmp_path: Path, open_page: OpenPage) -> None:
                 service.ask("POST", "/v1/surfaces", ADS)
                 play(service, "ads", 2)
             page = open_page(f"{service.address}/surfaces/ads")
-            expect(page.locator(".facts")).to_contain_text("2 visits counted", timeout=30_000)
+            expect(page.locator(".facts")).to_contain_text("2 visits counted")
             expect(page.locator("#working .a")).not_to_have_text("Loading…")
             expect(page.locator("#banner")).to_contain_text("The service restarted at" if restarted else "")
             expect(page.locator(".banner")).to_have_count(int(restarted))
@@ -105,5 +105,5 @@ def test_a_key_opens_the_page(open_page: OpenPage) -> None:
         expect(page.locator("h1")).to_have_text("API key required")
         page.get_by_label("Key").fill(key)
         page.get_by_role("button", name="Use this key").click()
-        expect(page.locator("main")).to_contain_text("There are no surfaces yet.", timeout=30_000)
+        expect(page.locator("main")).to_contain_text("There are no surfaces yet.")
         assert page.get_by_role("link", name="Create a surface").count() == 0

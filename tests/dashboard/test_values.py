@@ -76,8 +76,8 @@ def assert_marks_agree_with_the_table(page: Page, key: str, rows: list[list[str]
 
 @pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN], ids=lambda made: made.name)
 @pytest.mark.parametrize("width", [390, 1440])
-def test_estimates(made: Made, width: int, server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page(made.name), width=width))
+def test_estimates(made: Made, width: int, server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page(made.name), width=width))
     types = made.dashboard["surface"]["user_types"]
     truth = made.dashboard["has_true_values"]
     for key, pattern in (("positions", r"[\d.]+%"), ("items", r"[\d.]+")):
@@ -105,8 +105,8 @@ def test_estimates(made: Made, width: int, server: Fixture, open_page: OpenPage)
             assert row[2] in printed
 
 
-def test_charts_of_many_types_have_the_same_scale(server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("six")))
+def test_charts_of_many_types_have_the_same_scale(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("six")))
     types = SIX.dashboard["surface"]["user_types"]
     for key in ("positions", "items"):
         rows = rows_of(page, key)
@@ -121,8 +121,8 @@ def test_charts_of_many_types_have_the_same_scale(server: Fixture, open_page: Op
 
 
 @pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN, SIX], ids=lambda made: made.name)
-def test_values_under_each_treatment(made: Made, server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page(made.name)))
+def test_values_under_each_treatment(made: Made, server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page(made.name)))
     types, fair = made.dashboard["surface"]["user_types"], made.dashboard["treatments"]
     rows = rows_of(page, "treatments")
     expected_values = [
@@ -140,8 +140,8 @@ def test_values_under_each_treatment(made: Made, server: Fixture, open_page: Ope
 
 @pytest.mark.parametrize("made", [TWO, UNKNOWN], ids=lambda made: made.name)
 @pytest.mark.parametrize("who", ["All", "Female"])
-def test_clicks(made: Made, who: str, server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page(made.name)))
+def test_clicks(made: Made, who: str, server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page(made.name)))
     page.get_by_role("radio", name=who).check(force=True)
     rows = rows_of(page, "clicks")
     counts = [
@@ -165,6 +165,7 @@ def test_clicks(made: Made, who: str, server: Fixture, open_page: OpenPage) -> N
     words = "optimum" if made.dashboard["has_true_values"] else "estimated optimum"
     assert f"{words} {best:.3f}" in page.locator("[data-chart=clicks]").text_content()
     assert number_in(rows[-1][5]) == pytest.approx(best, abs=5e-4)
+    page.get_by_role("radio", name="All").check(force=True)  # other tests share the page
 
 
 def test_buckets_without_visits_have_no_exploration(open_page: OpenPage) -> None:
@@ -181,8 +182,8 @@ def test_buckets_without_visits_have_no_exploration(open_page: OpenPage) -> None
             assert page.locator(f"[data-chart=exploration] .{kind}").count() == 3  # before, between and after
 
 
-def test_exploration_and_regret(server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("two")))
+def test_exploration_and_regret(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("two")))
     series = TWO.series
     explored = rows_of(page, "exploration")
     shares = zip(series["other_item"], series["other_order"], strict=True)
@@ -204,16 +205,16 @@ def test_exploration_and_regret(server: Fixture, open_page: OpenPage) -> None:
     assert [y for _, y in found["points"]] == pytest.approx(list(place(series["regret"])), abs=PIXEL)
 
 
-def test_true_values_are_shown_in_demos_only(server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("unknown")))
+def test_true_values_are_shown_in_demos_only(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("unknown")))
     assert page.locator(".tr").count() == 0
     assert page.locator("[data-chart=regret]").count() == 0
     assert page.locator(".ob").count() == 1  # the band of the estimated optimum
     assert "Demo" not in page.inner_text("main")
 
 
-def test_values_in_cards_add_up(server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("two")))
+def test_values_in_cards_add_up(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("two")))
     for number, card in enumerate(page.locator(".card").all()):
         cells = [row.split("\n") for row in card.locator("tbody tr").all_inner_texts()]
         parts = [float(re.findall(r"= ([\d.]+)", " ".join(row))[0]) for row in cells]
@@ -222,8 +223,8 @@ def test_values_in_cards_add_up(server: Fixture, open_page: OpenPage) -> None:
         assert shown == pytest.approx(TWO.dashboard["best_rankings"][number]["value"], abs=0.0005)
 
 
-def test_exposure_is_a_share_of_rankings(server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("two")))
+def test_exposure_is_a_share_of_rankings(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("two")))
     displays = np.array(TWO.dashboard["displays"])
     rankings = displays[:, 0, :].sum(axis=1)
     rows = page.locator(".heat tbody tr").all()
@@ -234,8 +235,8 @@ def test_exposure_is_a_share_of_rankings(server: Fixture, open_page: OpenPage) -
             assert words == ("<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%")
 
 
-def test_the_summary_agrees_with_the_sections(server: Fixture, open_page: OpenPage) -> None:
-    page = settled(open_page(server.page("two")))
+def test_the_summary_agrees_with_the_sections(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("two")))
     summary = page.locator(".sum a")
     assert [link.get_attribute("href") for link in summary.all()] == [
         "#shown",

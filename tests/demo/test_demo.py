@@ -6,11 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 from helpers.command_line import check_refusal, run
+from helpers.live import wait_until
 
 from banditrank import __version__
 from banditrank._demo.demo import run_demo
@@ -20,7 +23,24 @@ from banditrank.storage._factory import open_store
 
 PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 QUICK = ["demo", "--speed", "0", "--port", "0"]
-TIMEOUT_SECONDS = 120.0  # includes compilation
+TIMEOUT_SECONDS = 300.0  # includes compilation
+
+
+@contextmanager
+def started(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a command with a directory for temporary files; kill it if it has not ended."""
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(directory)},
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture(autouse=True)
@@ -60,19 +80,11 @@ def test_it_prints_estimates_beside_true_values(capsys: pytest.CaptureFixture) -
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
-    with subprocess.Popen(
-        [*PROGRAM, "demo", "--port", "0", "--speed", "20"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:
+    with started("demo", "--port", "0", "--speed", "20", directory=tmp_path) as process:
         address = process.stdout.readline().split()[1]
         with httpx.Client(timeout=TIMEOUT_SECONDS) as http:
-            while not http.get(f"{address}/v1/surfaces").json()["surfaces"]:
-                pass
-            while not http.get(f"{address}/v1/surfaces/search-ads").json()["rounds"]:
-                pass
+            wait_until(lambda: http.get(f"{address}/v1/surfaces").json()["surfaces"])
+            wait_until(lambda: http.get(f"{address}/v1/surfaces/search-ads").json()["rounds"])
             document = http.get(f"{address}/v1/surfaces/search-ads/dashboard").json()
             assert document["has_true_values"]
             assert document["positions"][0][0]["true_value"] == 0.323
@@ -90,13 +102,7 @@ def test_it_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
 
 
 def test_the_service_stays_with_the_option(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [*PROGRAM, *QUICK, "--rounds", "30", "--stay"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:
+    with started(*QUICK, "--rounds", "30", "--stay", directory=tmp_path) as process:
         address = process.stdout.readline().split()[1]
         assert process.stdout.readline() == "all visits finished; press Ctrl-C to stop\n"
         assert httpx.get(f"{address}/healthz", timeout=TIMEOUT_SECONDS).status_code == 200
@@ -184,7 +190,8 @@ def test_a_later_demo_continues_to_learn() -> None:
     assert rounds() > before > 0
 
 
-def test_it_continues_when_a_surface_is_deleted_and_items_are_added() -> None:
+def test_it_continues_when_a_surface_is_deleted_and_items_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("banditrank._demo.demo._PROGRESS_SECONDS", 0.001)  # long before the visits end
     responses: list[httpx.Response] = []
     addresses: list[str] = []
 
@@ -195,7 +202,7 @@ def test_it_continues_when_a_surface_is_deleted_and_items_are_added() -> None:
             body = {"items": ["ad-6", "ad-7"]}
             responses.append(httpx.post(f"{surfaces}/search-ads/items", json=body, timeout=TIMEOUT_SECONDS))
 
-    result = run_demo(port=0, speed=0.0, rounds=2000, on_ready=addresses.append, on_progress=change_surfaces)
+    result = run_demo(port=0, speed=0.0, rounds=300, on_ready=addresses.append, on_progress=change_surfaces)
     assert [answer.status_code for answer in responses] == [204, 200]
     (ads,) = result.surfaces
-    assert (ads.name, ads.visits, result.is_interrupted) == ("search-ads", 2000, False)
+    assert (ads.name, ads.visits, result.is_interrupted) == ("search-ads", 300, False)

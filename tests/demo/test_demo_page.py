@@ -18,9 +18,9 @@ from banditrank._demo.transport import KeepAliveTransport
 from banditrank._demo.visits import generate_visits
 from banditrank.client._asynchronous import AsyncClient
 
-EARLY, LATE = 40, 4000
+EARLY, LATE = 40, 1200
 SURFACES = {surface.name: surface for surface in (search_ads(), home_carousel())}
-TIMEOUT_SECONDS = 120.0  # includes compilation
+TIMEOUT_SECONDS = 300.0  # includes compilation
 
 
 @pytest.fixture
@@ -67,8 +67,9 @@ def _number(shown: str) -> float:
     return number / 100 if shown.endswith("%") else number
 
 
-# In 2,000 simulated runs on each problem the mean error was at least 0.107 and 0.137 after 40 rounds, and at
-# most 0.106 and 0.100 after 4,000: at most one correct service in 600 does worse.
+# In 2,000 simulated runs on each problem the mean error was at least 0.110 and 0.152 after 40 rounds, and at
+# most 0.130 and 0.122 after 1,200, which exceeds an early one in 7 of a million pairs: at most one correct
+# service in 600 fails. Means that stay at the early errors, of 0.23 and 0.25 in the median, fail always.
 @pytest.mark.parametrize("name", SURFACES)
 def test_learned_values_approach_the_true_ones(open_page: OpenPage, address: str, name: str) -> None:
     surface = SURFACES[name]
@@ -78,5 +79,5 @@ def test_learned_values_approach_the_true_ones(open_page: OpenPage, address: str
     early = mean_error(page)
     counted(page, visit(address, surface, EARLY, LATE - EARLY), before)  # without reloading the page
     late = mean_error(page)
-    assert late < min(early, 0.12)
+    assert late < min(early, 0.15)
     assert page.get_by_text("Demo: true values known").is_visible()

@@ -1,26 +1,29 @@
 """Browser fixtures with the system's Chromium or Chrome, which `make browser` installs."""
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 NAMES = (Path(__file__).parents[2] / "tools" / "browser_names").read_text().split()
-TIMEOUT_SECONDS = 30  # of any step
+TIMEOUT_SECONDS = 120  # of any step, on a busy machine
 THIS_MACHINE = {None, "", "localhost", "127.0.0.1"}
 
 OpenPage = Callable[..., Page]
 
+expect.set_options(timeout=1000 * TIMEOUT_SECONDS)  # five seconds by default
 
-# Scope is the module: the browser runs an event loop in this thread, so other tests could not start one.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Start a browser for the tests of a module."""
+
+@pytest.fixture(scope="session")
+def _session_browser() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """Start one browser for all tests of a worker; yield it with Playwright's event loop."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.fail("browser not found: run `make browser`")
@@ -29,11 +32,59 @@ def browser() -> Iterator[Browser]:
     if as_root:
         arguments.append("--no-sandbox")
     with sync_playwright() as playwright:
+        loop = asyncio.get_running_loop()
         started = playwright.chromium.launch(
             executable_path=program, args=arguments, timeout=1000 * TIMEOUT_SECONDS
         )
-        yield started
+        asyncio._set_running_loop(None)
+        yield started, loop
+        asyncio._set_running_loop(loop)
         started.close()
+
+
+# Playwright's event loop counts as running in this thread, so it is set for modules with a browser only:
+# otherwise no other test could start a loop.
+@pytest.fixture(scope="module")
+def browser(_session_browser: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    """Yield the browser for the tests of a module."""
+    started, loop = _session_browser
+    asyncio._set_running_loop(loop)
+    yield started
+    asyncio._set_running_loop(None)
+
+
+class _Pages:
+    """Open pages with the failures of all of them."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._contexts: list[BrowserContext] = []
+        self._failures: list[str] = []
+
+    def open(
+        self,
+        address: str,
+        *,
+        width: int = 1440,
+        height: int = 900,
+        scheme: Literal["light", "dark"] = "light",
+    ) -> Page:
+        context = self._browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        self._contexts.append(context)
+        context.set_default_timeout(1000 * TIMEOUT_SECONDS)
+        page = context.new_page()
+        collect_failures(page, self._failures)
+        page.goto(address, wait_until="load")
+        return page
+
+    def assert_no_failures(self) -> None:
+        assert not self._failures, "\n".join(self._failures)
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
 
 
 @pytest.fixture
@@ -42,26 +93,28 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
 
     ``open_page(path.as_uri(), width=390, scheme="dark")`` returns Playwright's page.
     """
-    contexts: list[BrowserContext] = []
-    failures: list[str] = []
+    pages = _Pages(browser)
+    yield pages.open
+    pages.close()
+    pages.assert_no_failures()
 
-    def open_address(
-        address: str, *, width: int = 1440, height: int = 900, scheme: Literal["light", "dark"] = "light"
-    ) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        contexts.append(context)
-        context.set_default_timeout(1000 * TIMEOUT_SECONDS)
-        page = context.new_page()
-        collect_failures(page, failures)
-        page.goto(address, wait_until="load")
-        return page
 
-    yield open_address
-    for context in contexts:
-        context.close()
-    assert not failures, "\n".join(failures)
+@pytest.fixture(scope="module")
+def _module_pages(browser: Browser) -> Iterator[tuple[_Pages, OpenPage]]:
+    pages = _Pages(browser)
+    yield pages, cache(pages.open)
+    pages.close()
+
+
+@pytest.fixture
+def shared_page(_module_pages: tuple[_Pages, OpenPage]) -> Iterator[OpenPage]:
+    """Yield a function like that of `open_page`, whose pages are kept for all tests of a module.
+
+    For tests that read a page: tables may be open, and charts may have a cursor.
+    """
+    pages, open_once = _module_pages
+    yield open_once
+    pages.assert_no_failures()
 
 
 def collect_failures(page: Page, failures: list[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from helpers.browser import collect_failures
+from helpers.browser import TIMEOUT_SECONDS, collect_failures
 from helpers.dashboard_server import Fixture
 
 # Request timeouts use the test's clock, too.
@@ -27,6 +27,7 @@ def clocked_page(browser: Browser, server: Fixture) -> Iterator[Page]:
     """
     failures: list[str] = []
     with browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce") as context:
+        context.set_default_timeout(1000 * TIMEOUT_SECONDS)
         page = context.new_page()
         collect_failures(page, failures)
         page.clock.install(time=1_773_000_000)

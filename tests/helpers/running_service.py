@@ -13,6 +13,8 @@ from banditrank.service._application import Application
 from banditrank.service._server import bind, server_config
 from banditrank.service._settings import Settings
 
+TIMEOUT_SECONDS = 300.0  # includes compilation on a busy machine
+
 
 @dataclass
 class Running:
@@ -46,10 +48,10 @@ def running(**settings: Any) -> Iterator[Running]:
         while not server.started:
             assert thread.is_alive(), "the service did not start"
             thread.join(0.01)
-        with httpx.Client(timeout=30, verify=False) as client:  # noqa: S501 - no TLS
+        with httpx.Client(timeout=TIMEOUT_SECONDS, verify=False) as client:  # noqa: S501 - no TLS
             yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", application, client, server)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(TIMEOUT_SECONDS)
         bound.close()
         assert not thread.is_alive(), "the service did not stop"

@@ -12,22 +12,28 @@ from campaigns.crashes import SET_UPS, STORES, crash, kills_of, left_running
 from campaigns.service_process import ServiceProcess
 from helpers.servers import PostgresServer, RedisServer
 
-KILLS = 4  # each takes a few seconds, to start again
+# A service takes a second of the processor to restart; the second kill is that of the store's server.
+run_lengths = pytest.mark.parametrize(
+    ("kills", "clients"), [(2, 4), pytest.param(4, 8, marks=pytest.mark.campaign)], ids=["short", "long"]
+)
 
 
-def test_one_service_on_sqlite(tmp_path: Path) -> None:
-    outcome = crash(f"sqlite:{tmp_path / 'store.db'}", kills=KILLS)
+@run_lengths
+def test_one_service_on_sqlite(tmp_path: Path, kills: int, clients: int) -> None:
+    outcome = crash(f"sqlite:{tmp_path / 'store.db'}", kills=kills, clients=clients)
     assert outcome.acknowledged > 0
 
 
-def test_two_services_on_postgresql(postgresql: PostgresServer) -> None:
-    outcome = crash(postgresql.address(), kills=KILLS, replicas=2, server=postgresql, seed=1)
+@run_lengths
+def test_two_services_on_postgresql(postgresql: PostgresServer, kills: int, clients: int) -> None:
+    outcome = crash(postgresql.address(), kills=kills, replicas=2, clients=clients, server=postgresql, seed=1)
     assert outcome.acknowledged > 0
     assert outcome.server_kills == 1
 
 
-def test_two_services_on_redis(redis: RedisServer) -> None:
-    outcome = crash(redis.address(), kills=KILLS, replicas=2, server=redis, seed=2)
+@run_lengths
+def test_two_services_on_redis(redis: RedisServer, kills: int, clients: int) -> None:
+    outcome = crash(redis.address(), kills=kills, replicas=2, clients=clients, server=redis, seed=2)
     assert outcome.acknowledged > 0
     assert outcome.server_kills == 1
 

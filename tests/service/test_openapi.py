@@ -11,19 +11,31 @@ from helpers.running_service import running
 from banditrank.service._application import ROUTES
 from banditrank.service._openapi import openapi_document
 
-EXAMPLES = 40  # of each operation
 # A request may fit the types and break a rule that they cannot state: a user type that there is not.
 BEYOND_TYPES = "positive_data_acceptance"
 
 
-@pytest.mark.parametrize("require_keys", [False, True], ids=["open", "closed"])
-def test_responses_conform_to_the_openapi_document(tmp_path: Path, require_keys: bool) -> None:  # noqa: FBT001
+# A closed service rejects nearly all requests, so a few of each operation do.
+@pytest.mark.parametrize(
+    ("require_keys", "examples"),
+    [
+        pytest.param(False, 10, id="open"),
+        pytest.param(True, 3, id="closed"),
+        pytest.param(False, 40, id="open, in depth", marks=pytest.mark.campaign),
+        pytest.param(True, 40, id="closed, in depth", marks=pytest.mark.campaign),
+    ],
+)
+def test_responses_conform_to_the_openapi_document(
+    tmp_path: Path,
+    require_keys: bool,  # noqa: FBT001
+    examples: int,
+) -> None:
     surface = {"name": "0", "items": ["0", "a", "b"], "n_positions": 2, "user_types": ["0", "1"]}
     with running(require_keys=require_keys, max_stream_seconds=0.01) as service:
         service.ask("POST", "/v1/surfaces", surface)
         options = [
             "--max-examples",
-            str(EXAMPLES),
+            str(examples),
             "--generation-deterministic",
             "--request-timeout",
             "300",  # the first of a kind is compiled

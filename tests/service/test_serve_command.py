@@ -19,19 +19,15 @@ from helpers.live import wait_until
 PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 COUNTED = 'banditrank_requests_total{operation="feedback",status="200"} 20.0'
-MAX_WAIT_SECONDS = 120.0  # for compilation
+MAX_WAIT_SECONDS = 300.0  # for compilation
 
 
-class HTTP:
-    """Requests on separate connections."""
-
-    @staticmethod
-    def get(address: str) -> httpx.Response:
-        return httpx.get(address, timeout=MAX_WAIT_SECONDS)
-
-    @staticmethod
-    def post(address: str, json: dict) -> httpx.Response:
-        return httpx.post(address, json=json, timeout=MAX_WAIT_SECONDS)
+# Each request has a connection of its own, so that all workers get some.
+HTTP = httpx.Client(
+    timeout=MAX_WAIT_SECONDS,
+    limits=httpx.Limits(max_keepalive_connections=0),
+    verify=False,  # noqa: S501 - no TLS
+)
 
 
 @contextmanager

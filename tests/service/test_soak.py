@@ -9,13 +9,10 @@ import pytest
 from campaigns.service_process import ServiceProcess
 from campaigns.soak_load import Load, Traffic
 from campaigns.soak_report import Sample, SoakRun
-from campaigns.soak_trends import trend
+from campaigns.soak_trends import Trend, trend
 
-# A leak of 2.75 KiB for every refreshed view and 64 bytes for every compiled call came to 1,446.
-MAX_BYTES_PER_REQUEST = 50.0
-WARM_UP_RANKINGS = 16_000  # until the page cache of SQLite, 2 MB a connection, is full
 WARM_UP_CONNECTIONS = 8  # more than later, so that pools of threads and of the store have their size
-CHUNKS, CHUNK_RANKINGS = 32, 125  # each over a connection of its own
+CHUNK_RANKINGS = 125  # over a connection of its own
 USER_TYPES = ["new", "old"]
 SURFACE = {
     "items": [f"item-{number}" for number in range(6)],
@@ -27,7 +24,7 @@ SURFACES = [
     {**SURFACE, "name": "personalized"},
     {**SURFACE, "name": "nash", "treatment": "equal", "utility": "nash"},
 ]
-_CLOSE_SECONDS = 30.0
+_CLOSE_SECONDS = 120.0
 
 
 @pytest.fixture
@@ -41,27 +38,36 @@ def service(tmp_path: Path) -> ServiceProcess:
     return service
 
 
-def test_requests_do_not_leak_memory(service: ServiceProcess) -> None:
+# A leak of 2.75 KiB for every refreshed view and 64 bytes for every compiled call came to 1,446 bytes per
+# request. A correct service grows by up to 290 while the page cache of SQLite fills, 2 MB a connection: the
+# short run finds leaks that are twice as large; the campaign first fills the cache.
+@pytest.mark.parametrize(
+    ("warm_up_rankings", "chunks", "max_bytes_per_request"),
+    [(1_000, 12, 600.0), pytest.param(16_000, 32, 50.0, marks=pytest.mark.campaign)],
+    ids=["short", "long"],
+)
+def test_requests_do_not_leak_memory(
+    service: ServiceProcess, warm_up_rankings: int, chunks: int, max_bytes_per_request: float
+) -> None:
     with service:
-        file_descriptors = asyncio.run(_drive(service))
+        threads, file_descriptors, growth = asyncio.run(_drive(service, warm_up_rankings, chunks))
+        assert growth.slope <= max_bytes_per_request, f"{growth} bytes per request"
+        assert service.threads() <= threads
         until = time.monotonic() + _CLOSE_SECONDS  # the service may be about to close the last connection
         while service.file_descriptors() > file_descriptors and time.monotonic() < until:
             time.sleep(0.05)
         assert service.file_descriptors() <= file_descriptors
 
 
-async def _drive(service: ServiceProcess) -> int:
-    """Check memory and threads over many requests; return the file descriptors after the warm-up."""
-    await _rank(service, WARM_UP_RANKINGS, connections=WARM_UP_CONNECTIONS)
+async def _drive(service: ServiceProcess, warm_up_rankings: int, chunks: int) -> tuple[int, int, Trend]:
+    """Return the threads and file descriptors after the warm-up, and the growth of memory from then on."""
+    await _rank(service, warm_up_rankings, connections=WARM_UP_CONNECTIONS)
     threads, file_descriptors = service.threads(), service.file_descriptors()
     requests, rss = [0], [service.rss()]
-    for chunk in range(CHUNKS):
+    for chunk in range(chunks):
         requests.append(requests[-1] + await _rank(service, CHUNK_RANKINGS, connections=1, seed=1 + chunk))
         rss.append(service.rss())
-    growth = trend(requests, rss)
-    assert growth.slope <= MAX_BYTES_PER_REQUEST, f"{growth} bytes per request"
-    assert service.threads() <= threads
-    return file_descriptors
+    return threads, file_descriptors, trend(requests, rss)
 
 
 async def _rank(service: ServiceProcess, rankings: int, *, connections: int, seed: int = 0) -> int:

@@ -142,7 +142,11 @@ def slow_reports(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> Gate:
     return gate
 
 
-def test_reports_do_not_delay_keys_health_or_rankings(slow_reports: Gate) -> None:
+def test_reports_do_not_delay_keys_health_or_rankings(
+    slow_reports: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread_pools, "REFUSAL_SECONDS", 0.1)
+    monkeypatch.setattr(thread_pools, "MAX_PAUSE_SECONDS", 0.1)
     with running(require_keys=True) as service:
         store = service.application.engine.store
         key = create_key(store, "all", ["rank", "read", "administer"])
