@@ -32,7 +32,7 @@ def reference_runs(
     return runs[:, 0], runs[:, 1]
 
 
-@numba.njit(cache=False)
+@numba.njit(cache=True)
 def _run(lam, rho, mu, perms, greedy, equal, nash, c, horizon, seed):
     np.random.seed(seed)
     n, k_max = rho.shape
@@ -82,7 +82,7 @@ def _run(lam, rho, mu, perms, greedy, equal, nash, c, horizon, seed):
     return regret, float(t0 if t0 > 0 else horizon)
 
 
-@numba.njit(cache=False)
+@numba.njit(cache=True)
 def _best(shows, wins, arrived, perms, i, equal, nash, bonus):
     n, m, k_max = shows.shape
     rho_hat = np.zeros((n, k_max))
