@@ -126,7 +126,7 @@ def test_bounds_hold_when_the_tree_is_full(utility: Utility, capacity: int) -> N
         assert incumbent.levels[VALUE] == pytest.approx(best, rel=1e-9)
 
 
-@pytest.mark.parametrize("utility", [sigmoid(), ramp()], ids=str)
+@pytest.mark.parametrize("utility", [sigmoid(), pytest.param(ramp(), marks=pytest.mark.campaign)], ids=str)
 def test_every_split_shrinks_both_children(utility: Utility) -> None:
     # More rankings in the mixture than a node remembers: once, the node was its own child from there on.
     problem = make_problem("conflict", n_user_types=10, n_items=100, n_positions=10, seed=5)
