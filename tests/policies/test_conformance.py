@@ -55,6 +55,8 @@ VARIANTS = {
     "greedy smoothed equal nash",
     "ucb smoothed equal alpha",
     "type-blind equal",
+    "greedy personalized",  # has the states of "ucb personalized"
+    "forgetful",  # ranks as its policy does
 }
 OF_MANY_RANKINGS = {check_relabelling_items, check_relabelling_user_types, check_no_leaks}
 COMPILED_ALONE = {"ucb by likelihood equal utilitarian"}  # no other test has states of its type

@@ -16,8 +16,7 @@ from scipy.stats import ks_2samp
 from banditrank import GreedyRank, Problem, UCBRank, kdd2012, make_problem, simulate
 
 LEVEL = 0.001
-# As telling as 195 of each, and the plain ones are slower; for many more a loop of their own is compiled.
-PLAIN_RUNS, RUNS = 130, 390
+RUNS = 195  # of each
 SKEWED = Problem(
     [0.85, 0.1, 0.05],
     [[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.1, 0.8, 0.1]],
@@ -51,7 +50,7 @@ def test_distributions_agree(problem: Problem, treatment: str, name: str) -> Non
         equal=treatment == "equal",
         c=c,
         horizon=horizon,
-        seeds=PLAIN_RUNS,
+        seeds=RUNS,
     )
     policy = POLICIES[name](coefficient=c, treatment=treatment)
     result = simulate(policy, problem, horizon, RUNS, 11)
@@ -64,7 +63,7 @@ def test_distributions_agree(problem: Problem, treatment: str, name: str) -> Non
 )
 def test_distributions_agree_under_nash(greedy: bool) -> None:  # noqa: FBT001
     regrets, _ = run_reference(
-        kdd2012(), greedy=greedy, equal=True, nash=True, c=0.5, horizon=5_000, seeds=PLAIN_RUNS
+        kdd2012(), greedy=greedy, equal=True, nash=True, c=0.5, horizon=5_000, seeds=RUNS
     )
     policy = (GreedyRank if greedy else UCBRank)(coefficient=0.5, treatment="equal", utility="nash")
     result = simulate(policy, kdd2012(), 5_000, RUNS, 12)
@@ -72,7 +71,7 @@ def test_distributions_agree_under_nash(greedy: bool) -> None:  # noqa: FBT001
 
 
 def test_a_different_coefficient_would_be_noticed() -> None:
-    regrets, _ = run_reference(kdd2012(), greedy=False, equal=True, c=0.5, horizon=5_000, seeds=PLAIN_RUNS)
+    regrets, _ = run_reference(kdd2012(), greedy=False, equal=True, c=0.5, horizon=5_000, seeds=RUNS)
     result = simulate(UCBRank(coefficient=0.6, treatment="equal"), kdd2012(), 5_000, RUNS, 11)
     assert ks_2samp(result.final_regret, regrets).pvalue < LEVEL
     assert np.median(result.final_regret) > np.median(regrets)

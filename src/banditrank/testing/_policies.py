@@ -161,7 +161,7 @@ def check_no_leaks(make_policy: MakePolicy) -> None:
     problem, rng = problems()[0], np.random.default_rng(7)
     policy, counts = make_policy(problem), dense_counts(problem)
     arrays = (counts.displays, counts.rewards, counts.arrivals)
-    assert_no_leaks(lambda: policy.rank(counts, 0, rng=rng), rng, arrays)
+    assert_no_leaks(lambda: policy.rank(counts, 0, rng=rng), rng, arrays, calls=40)
     if not isinstance(policy, CompiledPolicy):
         return
     seen = counts if policy.distinguishes_user_types else counts.pooled()
@@ -172,7 +172,7 @@ def check_no_leaks(make_policy: MakePolicy) -> None:
         kernel.rank(0, now, parameters)
         kernel.observe(0, now, kernel.ranking, rewards)
 
-    assert_no_leaks(play, kernel.state, kernel.handle, parameters, rng, kernel.ranking, rewards)
+    assert_no_leaks(play, kernel.state, kernel.handle, parameters, rng, kernel.ranking, rewards, calls=40)
 
 
 def _types_to_test(policy: Policy, problem: Problem) -> range:
