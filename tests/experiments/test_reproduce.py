@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.blank_figures import render_blank_figures
 from helpers.small_study import STUCK_FILE, STUDY
 
 from banditrank import BanditRankError, InvalidInputError, UCBRank, __version__, kdd2012
@@ -18,7 +19,8 @@ from banditrank.experiments._simulation_job import SimulationJob
 from banditrank.experiments._study import Frames, Study, StudyResult
 
 PROGRAM = (
-    "import sys\n"
+    "import signal, sys\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which may be ignored in this process
     f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
     "from helpers.small_study import STUDY\n"
     "from banditrank._cli.main import main\n"
@@ -26,7 +28,7 @@ PROGRAM = (
     "STUDIES[STUDY.name] = STUDY\n"
     "main(['reproduce', 'small', '--output', sys.argv[1]])\n"
 )
-SECONDS = 60  # for a process to start, on a busy machine
+SECONDS = 600  # for a process to start, on a busy machine
 
 
 def data(directory: Path) -> dict[str, bytes]:
@@ -55,12 +57,20 @@ def stop(directory: Path, how: signal.Signals) -> tuple[int, str]:
         text=True,
     )
     end = time.monotonic() + SECONDS
-    while not stuck.exists() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
-    process.send_signal(how)
-    _, complaint = process.communicate(timeout=SECONDS)
+    try:
+        while not stuck.exists() and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        process.send_signal(how)
+        _, complaint = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
     assert stuck.exists(), complaint
     return process.returncode, complaint
+
+
+@pytest.fixture(autouse=True)
+def _blank_figures(uninterrupted: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - has figures
+    render_blank_figures(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def reference_runs(
     return runs[:, 0], runs[:, 1]
 
 
-@numba.njit(cache=False)
+@numba.njit(cache=True)
 def _run(lam, rho, mu, perms, greedy, equal, nash, c, horizon, seed):
     np.random.seed(seed)
     n, k_max = rho.shape
@@ -41,20 +41,19 @@ def _run(lam, rho, mu, perms, greedy, equal, nash, c, horizon, seed):
     wins = np.zeros((n, m, k_max))
     arrived = np.zeros(n)
     true_value = np.zeros((len(perms), n))
+    true_total = np.zeros(len(perms))
+    best_value, best_total = np.zeros(n), -np.inf
     for p in range(len(perms)):
         for i in range(n):
             for k in range(k_max):
                 true_value[p, i] += rho[i, k] * mu[i, perms[p, k]]
-    true_total = np.zeros(len(perms))
-    for p in range(len(perms)):
-        for i in range(n):
             true_total[p] += lam[i] * (np.log(true_value[p, i]) if nash else true_value[p, i])
-    regret, t0, turn = 0.0, 0, 1
+            best_value[i] = max(best_value[i], true_value[p, i])
+        best_total = max(best_total, true_total[p])
+    shown = np.zeros(k_max, dtype=np.int64)
+    regret, t0, turn, empty_cells = 0.0, 0, 1, n * m * k_max
     for t in range(1, horizon + 1):
-        u, i = np.random.random(), 0
-        while i < n - 1 and u >= lam[: i + 1].sum():
-            i += 1
-        shown = np.zeros(k_max, dtype=np.int64)
+        i = _draw(lam)
         if t0 == 0:
             for k in range(1, k_max + 1):
                 shown[k - 1] = (t + k) % m
@@ -63,45 +62,69 @@ def _run(lam, rho, mu, perms, greedy, equal, nash, c, horizon, seed):
                 shown[k - 1] = (turn + k) % m
             turn = turn % m + 1
         else:
-            shown = _best(shows, wins, arrived, perms, i, equal, nash, 0.0 if greedy else c * np.log(t))
+            _best(shows, wins, arrived, perms, i, equal, nash, 0.0 if greedy else c * np.log(t), shown)
         arrived[i] += 1
         for p in range(len(perms)):
-            if (perms[p] == shown).all():
-                regret += (
-                    true_total.max() - true_total[p] if equal else true_value[:, i].max() - true_value[p, i]
-                )
-        u, look = np.random.random(), 0
-        while look < k_max - 1 and u >= rho[i, : look + 1].sum():
-            look += 1
+            same = True
+            for k in range(k_max):
+                same = same and perms[p, k] == shown[k]
+            if same:
+                regret += best_total - true_total[p] if equal else best_value[i] - true_value[p, i]
+        look = _draw(rho[i])
         for k in range(k_max):
             shows[i, shown[k], k] += 1
         if np.random.random() < mu[i, shown[look]]:
+            empty_cells -= wins[i, shown[look], look] == 0
             wins[i, shown[look], look] += 1
-        if t0 == 0 and wins.min() > 0:
+        if t0 == 0 and empty_cells == 0:
             t0 = t
     return regret, float(t0 if t0 > 0 else horizon)
 
 
-@numba.njit(cache=False)
-def _best(shows, wins, arrived, perms, i, equal, nash, bonus):
+@numba.njit(cache=True)
+def _draw(probabilities):
+    """Return an index drawn with the given probabilities."""
+    u, index = np.random.random() - probabilities[0], 0
+    while index < len(probabilities) - 1 and u >= 0:
+        index += 1
+        u -= probabilities[index]
+    return index
+
+
+@numba.njit(cache=True)
+def _best(shows, wins, arrived, perms, i, equal, nash, bonus, shown):
     n, m, k_max = shows.shape
     rho_hat = np.zeros((n, k_max))
     looks = np.zeros((n, m))
     mu_hat = np.zeros((n, m))
+    rounds = 0.0
     for a in range(n):
+        rounds += arrived[a]
         for j in range(m):
-            ratio = wins[a, j] / shows[a, j]
-            rho_hat[a] += ratio / ratio.sum() / m
+            total = 0.0
+            for k in range(k_max):
+                total += wins[a, j, k] / shows[a, j, k]
+            for k in range(k_max):
+                rho_hat[a, k] += wins[a, j, k] / shows[a, j, k] / total / m
         for j in range(m):
-            looks[a, j] = (shows[a, j] * rho_hat[a]).sum()
-            mu_hat[a, j] = wins[a, j].sum() / looks[a, j]
+            total = 0.0
+            for k in range(k_max):
+                looks[a, j] += shows[a, j, k] * rho_hat[a, k]
+                total += wins[a, j, k]
+            mu_hat[a, j] = total / looks[a, j]
     if not equal:
-        items = np.argsort(-(mu_hat[i] + bonus / looks[i]))
-        positions = np.argsort(-rho_hat[i])
-        shown = np.zeros(k_max, dtype=np.int64)
-        for place in range(k_max):
-            shown[positions[place]] = items[place]
-        return shown
+        taken_items, taken_positions = np.zeros(m), np.zeros(k_max)
+        for _ in range(k_max):
+            item, position = -1, -1
+            for j in range(m):
+                index = mu_hat[i, j] + bonus / looks[i, j]
+                if not taken_items[j] and (item < 0 or index > mu_hat[i, item] + bonus / looks[i, item]):
+                    item = j
+            for k in range(k_max):
+                if not taken_positions[k] and (position < 0 or rho_hat[i, k] > rho_hat[i, position]):
+                    position = k
+            taken_items[item], taken_positions[position], shown[position] = 1, 1, item
+        return
     best, best_p = -np.inf, 0
     for p in range(len(perms)):
         total = 0.0
@@ -110,7 +133,8 @@ def _best(shows, wins, arrived, perms, i, equal, nash, bonus):
             for k in range(k_max):
                 value += rho_hat[a, k] * mu_hat[a, perms[p, k]]
                 total += bonus / looks[a, perms[p, k]]
-            total += arrived[a] / arrived.sum() * (np.log(value) if nash else value)
+            total += arrived[a] / rounds * (np.log(value) if nash else value)
         if total > best:
             best, best_p = total, p
-    return perms[best_p].copy()
+    for k in range(k_max):
+        shown[k] = perms[best_p, k]

@@ -4,7 +4,13 @@ import pytest
 
 from banditrank import Forgetful, GreedyRank, Oracle, Smoothing, TypeBlindUCB, UCBRank, UniformRandom
 from banditrank.policies import schedules
-from banditrank.testing._policies import POLICY_CHECKS, MakePolicy
+from banditrank.testing._policies import (
+    POLICY_CHECKS,
+    MakePolicy,
+    check_no_leaks,
+    check_relabelling_items,
+    check_relabelling_user_types,
+)
 
 POLICIES: dict[str, MakePolicy] = {
     "greedy personalized": lambda _: GreedyRank(coefficient=1.0),
@@ -38,7 +44,36 @@ POLICIES: dict[str, MakePolicy] = {
 }
 
 
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("make_policy", POLICIES.values(), ids=POLICIES)
+# Policies that differ from another one in a parameter or a utility: the checks of many rankings are in depth.
+VARIANTS = {
+    "greedy that always explores",
+    "greedy equal utilitarian",
+    "ucb equal maximin",
+    "ucb equal alpha",
+    "ucb equal sampling",
+    "greedy by likelihood",
+    "greedy smoothed equal nash",
+    "ucb smoothed equal alpha",
+    "type-blind equal",
+    "greedy personalized",  # has the states of "ucb personalized"
+    "forgetful",  # ranks as its policy does
+}
+OF_MANY_RANKINGS = {check_relabelling_items, check_relabelling_user_types, check_no_leaks}
+COMPILED_ALONE = {"ucb by likelihood equal utilitarian"}  # no other test has states of its type
+
+
+def marks(name: str, check: Callable[[MakePolicy], None]) -> list[pytest.MarkDecorator]:
+    is_in_depth = name in COMPILED_ALONE or (name in VARIANTS and check in OF_MANY_RANKINGS)
+    return [pytest.mark.campaign] if is_in_depth else []
+
+
+@pytest.mark.parametrize(
+    ("make_policy", "check"),
+    [
+        pytest.param(make_policy, check, id=f"{name}-{check.__name__}", marks=marks(name, check))
+        for name, make_policy in POLICIES.items()
+        for check in POLICY_CHECKS
+    ],
+)
 def test_policy_conforms(make_policy: MakePolicy, check: Callable[[MakePolicy], None]) -> None:
     check(make_policy)

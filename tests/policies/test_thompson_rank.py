@@ -240,13 +240,16 @@ def test_regret_of_equal_treatment_stays_low(utility: str, most: float) -> None:
     assert final_regrets(policy, kdd2012(), 30_000, replications=6).mean() < most
 
 
+# Compiled for these two tests alone; `test_loop` has searches of other policies.
 BY_SEARCH = ThompsonRank(treatment="equal", utility="nash", solver="branch-and-bound")
 
 
+@pytest.mark.campaign
 def test_equal_treatment_is_solved_by_search() -> None:
     assert final_regrets(BY_SEARCH, kdd2012(), 5_000, replications=3).mean() < 200.0  # drawn uniformly: 1,800
 
 
+@pytest.mark.campaign
 def test_searching_in_the_loop_does_not_depend_on_workers() -> None:
     problem = make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=3)
     settings = {"horizon": 1_000, "replications": 2, "seed": 3}

@@ -60,10 +60,24 @@ POLICIES = [
     TypeBlindUCB(coefficient=1.0),
     UniformRandom(),
 ]
+PROBLEMS = [SMALL, MANY_ITEMS, ALL_SHOWN, ONE_POSITION]
+IN_DEPTH = pytest.mark.campaign
 
 
-@pytest.mark.parametrize("problem", [SMALL, MANY_ITEMS, ALL_SHOWN, ONE_POSITION], ids=lambda p: p.name)
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.name}-{p.treatment}")
+# Every policy with one problem in turn, with the others in depth.
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        pytest.param(
+            policy,
+            problem,
+            id=f"{policy.name}-{policy.treatment}-{problem.name}",
+            marks=() if column == row % len(PROBLEMS) else IN_DEPTH,
+        )
+        for row, policy in enumerate(POLICIES)
+        for column, problem in enumerate(PROBLEMS)
+    ],
+)
 def test_the_loop_equals_full_recomputation(policy: CompiledPolicy, problem: Problem) -> None:
     settings = {"horizon": 1500, "replications": 1, "seed": 3, "rewards": BetaRewards(3.0)}
     fast = simulate(policy, problem, **settings)
@@ -77,7 +91,10 @@ SMALL_REWARDS = Problem(
 )
 
 
-@pytest.mark.parametrize("seed", range(4))
+SEEDS = [0, *(pytest.param(seed, marks=IN_DEPTH) for seed in (1, 2, 3))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> None:
     # Beta rewards with a mean of 0.001 are often below 1e-100: differences of their inverses say nothing.
     settings = {"horizon": 600, "replications": 1, "seed": seed, "rewards": BetaRewards(3.0)}
@@ -90,7 +107,7 @@ def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> Non
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
     # Clicks are whole numbers, so that few of them make exact ties.
     settings = {"horizon": 1500, "replications": 1, "seed": seed}
@@ -99,8 +116,20 @@ def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
 
 
-@pytest.mark.parametrize("utility", ["nash", "maximin", "alpha:2", SIGMOID], ids=str)
-@pytest.mark.parametrize("solver", ["enumeration", "sampling"])
+@pytest.mark.parametrize(
+    ("solver", "utility"),
+    [
+        ("enumeration", "nash"),
+        ("enumeration", SIGMOID),
+        ("sampling", "maximin"),
+        ("sampling", "alpha:2"),
+        pytest.param("enumeration", "maximin", marks=IN_DEPTH),
+        pytest.param("enumeration", "alpha:2", marks=IN_DEPTH),
+        pytest.param("sampling", "nash", marks=IN_DEPTH),
+        pytest.param("sampling", SIGMOID, marks=IN_DEPTH),
+    ],
+    ids=str,
+)
 def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver: str) -> None:
     policy = UCBRank(coefficient=0.5, treatment="equal", utility=utility, solver=solver)
     settings = {"horizon": 1500, "replications": 1, "seed": 3}
@@ -127,7 +156,12 @@ def test_a_searched_ranking_is_within_delta_of_the_best(utility: str, kind: type
 
 @pytest.mark.parametrize(
     "policy",
-    [UCBRank(coefficient=0.25), GreedyRank(coefficient=0.25), UCBRank(coefficient=0.5, treatment="equal")],
+    [
+        UCBRank(coefficient=0.25),
+        # Each is a loop of its own to compile.
+        pytest.param(GreedyRank(coefficient=0.25), marks=IN_DEPTH),
+        pytest.param(UCBRank(coefficient=0.5, treatment="equal"), marks=IN_DEPTH),
+    ],
 )
 def test_fused_loops_have_the_results_of_the_shared_loop(
     policy: CompiledPolicy, monkeypatch: pytest.MonkeyPatch

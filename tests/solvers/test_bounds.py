@@ -17,6 +17,15 @@ from banditrank.utilities._utility import Utility, sigmoid
 
 Floats = NDArray[np.float64]
 
+IN_DEPTH = pytest.mark.campaign
+# Every utility with or without bonuses; with the other of the two in depth.
+CASES = [
+    pytest.param(utility, bonuses, id=f"{utility}-{'bonuses' if bonuses else 'plain'}", marks=marks)
+    for number, utility in enumerate([*CONCAVE, MAXIMIN, sigmoid()])
+    for bonuses in (False, True)
+    for marks in [() if bonuses == bool(number % 2) else IN_DEPTH]
+]
+
 
 def price_bound(scores: Floats, prices: Floats) -> float:
     """Return Σ_k max_j (V_kj − v_j) + Σ_j v_j, which no assignment exceeds if no price is negative."""
@@ -113,8 +122,7 @@ def climb(problem: SolverProblem, utility: Utility, rng: np.random.Generator) ->
     return best
 
 
-@pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
-@pytest.mark.parametrize("utility", [*CONCAVE, MAXIMIN, sigmoid()], ids=str)
+@pytest.mark.parametrize(("utility", "bonuses"), CASES)
 def test_no_ranking_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family, seed in (("conflict", 0), ("random", 1)):
         problem = generate_solver_problem(family, (10, 100, 10), seed, bonuses=bonuses)
@@ -127,8 +135,7 @@ def test_no_ranking_exceeds_a_bound(utility: Utility, bonuses: bool) -> None:  #
             assert answer.upper_bound >= best - rounding_error(problem, utility, best)
 
 
-@pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
-@pytest.mark.parametrize("utility", CONCAVE, ids=str)
+@pytest.mark.parametrize(("utility", "bonuses"), CASES[: 2 * len(CONCAVE)])
 def test_a_search_is_at_least_as_tight_as_its_first_tangent(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for family in ("conflict", "random"):
         problem = make_problem(family, n_user_types=10, n_items=100, n_positions=10, seed=3)
@@ -140,8 +147,12 @@ def test_a_search_is_at_least_as_tight_as_its_first_tangent(utility: Utility, bo
         assert again.upper_bound <= proved + 1e-12 * abs(proved)
 
 
-@pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
-@pytest.mark.parametrize("utility", [NASH, alpha_fair(2), MAXIMIN, SMOOTH], ids=str)
+INDEPENDENTLY_SOLVED = (NASH, alpha_fair(2), MAXIMIN, SMOOTH)
+
+
+@pytest.mark.parametrize(
+    ("utility", "bonuses"), [case for case in CASES if case.values[0] in INDEPENDENTLY_SOLVED]
+)
 def test_an_independent_solver_agrees(utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for seed in range(2):
         problem = make_problem("conflict", n_user_types=5, n_items=20, n_positions=5, seed=seed)

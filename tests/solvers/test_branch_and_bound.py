@@ -32,7 +32,7 @@ SWITCH = Utility.from_function(
     lambda u: 1 / (1 + math.exp(-40 * (u - 0.4))), shape="non-concave", lipschitz=10.0, name="switch"
 )
 REQUIRED = [UTILITARIAN, NASH, alpha_fair(0.5), alpha_fair(2), alpha_fair(5), MAXIMIN, sigmoid(), ramp()]
-SEEDS = 20
+IN_DEPTH = pytest.mark.campaign
 
 
 def try_all(problem: SolverProblem, utility: Utility) -> float:
@@ -71,9 +71,12 @@ def worth_of_all(problem: SolverProblem) -> list[Floats]:
 
 @pytest.mark.parametrize("size", [(2, 5, 2), (3, 20, 4)], ids=str)
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_solution_is_certified_and_optimal(family: str, size: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 20), marks=IN_DEPTH)], ids=str)
+def test_every_solution_is_certified_and_optimal(
+    family: str, size: tuple[int, int, int], seeds: range
+) -> None:
     _, m, k = size
-    for seed in range(SEEDS):
+    for seed in seeds:
         with_bonuses = generate_solver_problem(family, size, seed, bonuses=True)
         plain = replace(with_bonuses, bonuses=None)
         extra = with_bonuses.bonuses[all_rankings(m, k)].sum(axis=0)
@@ -113,7 +116,7 @@ def problems(draw: st.DrawFn) -> SolverProblem:
 
 
 @pytest.mark.parametrize("utility", [*REQUIRED, SMOOTH, STAIRS, SWITCH, sigmoid(200, 0.5)], ids=str)
-@settings(max_examples=150)
+@settings(max_examples=settings.default.max_examples // 2)  # for each of twelve utilities
 @given(problem=problems(), gap=st.sampled_from([DEFAULT_GAP, DEFAULT_GAP, 1e-3, 0.1]))
 def test_no_problem_is_certified_wrongly(utility: Utility, problem: SolverProblem, gap: float) -> None:
     best = try_all(problem, utility)
@@ -121,6 +124,7 @@ def test_no_problem_is_certified_wrongly(utility: Utility, problem: SolverProble
 
 
 @pytest.mark.parametrize("utility", [*REQUIRED, SMOOTH, STAIRS, SWITCH], ids=str)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(problem=problems())
 def test_the_bound_holds_at_the_deadline(utility: Utility, problem: SolverProblem) -> None:
     best = try_all(problem, utility)

@@ -67,8 +67,20 @@ def check(instance: Instance, utility: Utility, result: SolverResult) -> None:
         assert -1e-14 * unit <= result.upper_bound - best <= PRECISION * unit
 
 
-@pytest.mark.parametrize("bonuses", [False, True], ids=["plain", "bonuses"])
-@pytest.mark.parametrize("utility", UTILITIES, ids=str)
+# Every solver and utility with or without bonuses; with the other of the two in depth.
+@pytest.mark.parametrize(
+    ("utility", "bonuses"),
+    [
+        pytest.param(
+            utility,
+            bonuses,
+            id=f"{utility}-{'bonuses' if bonuses else 'plain'}",
+            marks=() if bonuses == bool(number % 2) else pytest.mark.campaign,
+        )
+        for number, utility in enumerate(UTILITIES)
+        for bonuses in (False, True)
+    ],
+)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_it_agrees_with_enumeration(name: str, utility: Utility, bonuses: bool) -> None:  # noqa: FBT001
     for seed, family in enumerate(sorted(FAMILIES)):
@@ -98,9 +110,9 @@ def test_at_the_deadline_it_returns_a_ranking_and_a_valid_bound(solver: Solver, 
 @pytest.mark.parametrize("utility", [NASH, MAXIMIN], ids=str)
 def test_it_stops_in_time_with_a_valid_bound(utility: Utility) -> None:
     instance = draw("conflict", (10, 200, 20), 0, bonuses=False)
-    start = time.perf_counter()
-    result = outer_approximation.SOLVER.run(instance, utility, options(1.0))
-    assert time.perf_counter() - start < 10  # a deadline is HiGHS' to keep, and machines are busy
+    start = time.process_time()
+    result = outer_approximation.SOLVER.run(instance, utility, options(0.3))
+    assert time.process_time() - start < 5  # a deadline is HiGHS' to keep
     assert result.upper_bound >= total_value(instance, utility.compiled(), result.ranking)
     assert np.isfinite(result.upper_bound)
 

@@ -1,12 +1,14 @@
 """Conformance suite for click models: every model must pass all `CLICK_MODEL_CHECKS`."""
 
+import ctypes
 from collections.abc import Callable
 from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.model._click_models import ClickModel, compile_problem
+from banditrank.model._bound_click_model import BoundClickModel
+from banditrank.model._click_models import ClickModel, CompiledProblem, compile_problem
 from banditrank.model._generators import make_problem
 from banditrank.model._rewards import BernoulliRewards, BetaRewards, Rewards
 from banditrank.testing._leaks import assert_no_leaks
@@ -62,13 +64,21 @@ def check_no_leaks(click_model: ClickModel) -> None:
 
 
 def _draws(
-    click_model: ClickModel, compiled: object, user_type: int, ranking: NDArray[np.uintp]
+    click_model: ClickModel, compiled: CompiledProblem, user_type: int, ranking: NDArray[np.uintp]
 ) -> NDArray[np.float64]:
-    rng = np.random.default_rng(17)
-    drawn = np.zeros((N_DRAWS, len(ranking)))
+    """Return the rewards of independent users, shape (`N_DRAWS`, K); drawn by address, which is faster."""
+    rewards, drawn = np.zeros(len(ranking)), np.zeros((N_DRAWS, len(ranking)))
+    bound = BoundClickModel(
+        click_model, compiled, np.random.default_rng(17), ranking=ranking, rewards=rewards
+    )
+    draw = _NATIVE_FUNCTION(bound.handle.draw_function)
     for row in drawn:
-        click_model.draw(compiled, user_type, ranking, rng, row)
+        draw(bound.handle.arguments, user_type, 0)
+        row[:] = rewards
     return drawn
+
+
+_NATIVE_FUNCTION = ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * 3)
 
 
 CLICK_MODEL_CHECKS: tuple[Callable[[ClickModel], None], ...] = (

@@ -161,7 +161,7 @@ def check_no_leaks(make_policy: MakePolicy) -> None:
     problem, rng = problems()[0], np.random.default_rng(7)
     policy, counts = make_policy(problem), dense_counts(problem)
     arrays = (counts.displays, counts.rewards, counts.arrivals)
-    assert_no_leaks(lambda: policy.rank(counts, 0, rng=rng), rng, arrays)
+    assert_no_leaks(lambda: policy.rank(counts, 0, rng=rng), rng, arrays, calls=40)
     if not isinstance(policy, CompiledPolicy):
         return
     seen = counts if policy.distinguishes_user_types else counts.pooled()
@@ -172,7 +172,7 @@ def check_no_leaks(make_policy: MakePolicy) -> None:
         kernel.rank(0, now, parameters)
         kernel.observe(0, now, kernel.ranking, rewards)
 
-    assert_no_leaks(play, kernel.state, kernel.handle, parameters, rng, kernel.ranking, rewards)
+    assert_no_leaks(play, kernel.state, kernel.handle, parameters, rng, kernel.ranking, rewards, calls=40)
 
 
 def _types_to_test(policy: Policy, problem: Problem) -> range:
@@ -182,27 +182,25 @@ def _types_to_test(policy: Policy, problem: Problem) -> range:
 
 def _frequencies(policy: Policy, counts: Counts, user_type: int) -> NDArray[np.float64]:
     """Return the frequency of each item at each position, shape (M, K)."""
-    draw = _draws(policy, counts, user_type, np.random.default_rng(11))
+    rankings = _draws(policy, counts, user_type, np.random.default_rng(11))
     shown = np.zeros((counts.n_items, counts.n_positions))
-    for _ in range(N_DRAWS):
-        shown[draw(), np.arange(counts.n_positions)] += 1
+    np.add.at(shown, (rankings, np.arange(counts.n_positions)), 1)
     return shown / N_DRAWS
 
 
-def _draws(
-    policy: Policy, counts: Counts, user_type: int, rng: np.random.Generator
-) -> Callable[[], NDArray[np.integer]]:
-    """Return a function that draws independent rankings.
+def _draws(policy: Policy, counts: Counts, user_type: int, rng: np.random.Generator) -> NDArray[np.integer]:
+    """Return independent rankings, shape (`N_DRAWS`, K).
 
     The draws of a policy without scratch share one state, which is faster.
     """
     if not isinstance(policy, CompiledPolicy) or policy.new_scratch() is not None:
-        return lambda: policy.rank(counts, user_type, rng=rng)
+        return np.array([policy.rank(counts, user_type, rng=rng) for _ in range(N_DRAWS)])
     if not policy.distinguishes_user_types:
         counts, user_type = counts.pooled(), 0
     kernel, now = policy.bind(counts, rng), counts.rounds + 1
-    parameters = policy.parameters(np.array([now]))[0]
-    return lambda: kernel.rank(user_type, now, parameters)
+    rankings = np.zeros((N_DRAWS, counts.n_positions), dtype=np.uintp)
+    kernel.rank_repeatedly(user_type, now, policy.parameters(np.array([now]))[0], rankings)
+    return rankings
 
 
 def _assert_alike(before: NDArray[np.float64], after: NDArray[np.float64], what: str) -> None:

@@ -68,7 +68,10 @@ class SolverProblem:
 
     def best(self, utility: Utility) -> float:
         """Return the value of the best ranking, by enumeration."""
-        return max(self.total(utility, ranking) for ranking in self.rankings())
+        rankings = np.array(list(self.rankings()))  # (R, K)
+        values = (self.position_preferences[:, None] * self.item_means[:, rankings]).sum(axis=2)  # (N, R)
+        extra = 0.0 if self.bonuses is None else self.bonuses[rankings].sum(axis=1)
+        return float((utility.collectives(self.arrival_rates, values.T) + extra).max())
 
 
 def generate_solver_problem(

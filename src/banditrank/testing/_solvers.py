@@ -257,7 +257,7 @@ def check_no_leaks(solver: SolverUnderTest) -> None:
             SOLVERS[solver.name].run(instance, utility, options)
 
     compiled = tuple(utility.compiled() for utility in solver.utilities)
-    assert_no_leaks(solve_all, instance, compiled, calls=50)
+    assert_no_leaks(solve_all, instance, compiled, calls=10)  # a search takes milliseconds
 
 
 def _assert_solved(solver: SolverUnderTest, problem: SolverProblem, utility: Utility) -> Solution:

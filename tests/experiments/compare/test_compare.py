@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.blank_figures import render_blank_figures
 from helpers.small_comparison import POLICIES, shrink
 
 from banditrank import InvalidInputError, UnknownNameError
@@ -15,6 +16,7 @@ from banditrank.simulation._backends import local
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     shrink(monkeypatch)
+    render_blank_figures(monkeypatch)
 
 
 def data(directory: Path) -> dict[str, bytes]:

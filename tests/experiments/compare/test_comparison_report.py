@@ -20,27 +20,40 @@ POLICIES = (
     "random",
 )  # few compiled loops, two reproductions
 PAPER = 673  # width of A4 without margins, in CSS pixels
+FEW_SUITES = ("table1", "table1-nash", "item-jumps")  # personalized, equal and changing
+N_REPRODUCTIONS = 2
+
+
+@pytest.fixture(
+    scope="module", params=[FEW_SUITES, pytest.param(tuple(SUITES), marks=pytest.mark.campaign)], ids=len
+)
+def suites(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(suites: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("comparison")
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch)
-        compare([], POLICIES, path, quick=True, workers=2)
+        compare([*suites, "reproductions"], POLICIES, path, quick=True, workers=2)
     return path
 
 
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_used_at_any_width_in_both_schemes(
-    width: int, scheme: Literal["light", "dark"], directory: Path, open_page: OpenPage
+    width: int,
+    scheme: Literal["light", "dark"],
+    suites: tuple[str, ...],
+    directory: Path,
+    open_page: OpenPage,
 ) -> None:
     page = open_page((directory / "index.html").as_uri(), width=width, scheme=scheme)
     assert not scrolls_sideways(page)
     assert overhanging(page) == []
     shown = images(page)
-    assert len(shown) == 1 + len(SUITES) + 2  # leaderboard, suites, reproductions
+    assert len(shown) == 1 + len(suites) + N_REPRODUCTIONS  # the first is the leaderboard
     for figure in shown:
         left, right, height = figure["place"]
         assert figure["loaded"]
@@ -59,7 +72,7 @@ def test_it_prints_light_and_whole(directory: Path, open_page: OpenPage) -> None
     assert all(figure["loaded"] and figure["place"][1] <= PAPER for figure in images(page))
 
 
-def test_everything_is_on_the_page(directory: Path, open_page: OpenPage) -> None:
+def test_everything_is_on_the_page(suites: tuple[str, ...], directory: Path, open_page: OpenPage) -> None:
     page = open_page((directory / "index.html").as_uri())
     text = re.sub(r"\s+", " ", page.inner_text("body"))
     summary = json.loads((directory / "summary.json").read_text())
@@ -72,9 +85,9 @@ def test_everything_is_on_the_page(directory: Path, open_page: OpenPage) -> None
             assert check["statement"] in text
     assert page.title() == "Comparing policies · banditrank"
     assert "This is a quick run." in text
-    assert page.locator(".study").count() == len(SUITES) + 2
+    assert page.locator(".study").count() == len(suites) + N_REPRODUCTIONS
     agreements = page.locator(".study .agreement").all_inner_texts()
-    assert len(agreements) == 2  # suites have none
+    assert len(agreements) == N_REPRODUCTIONS  # suites have none
     assert heading_levels(page)[:4] == [1, 2, 2, 2]
 
 

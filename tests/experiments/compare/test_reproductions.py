@@ -29,7 +29,7 @@ from banditrank.experiments._compare.reproductions.zoghi2017 import BATCH_RANK
 from banditrank.experiments._study import Frames, Study, StudyResult
 from banditrank.model._click_models import PositionBased, compile_problem
 from banditrank.policies._catalog import BASELINES
-from banditrank.simulation._run import MIN_UNROLL_ROUNDS
+from banditrank.simulation._run import MIN_FUSED_ROUNDS
 
 ALL = (
     *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
@@ -106,7 +106,7 @@ def test_confirming_data_agree(reproduction: RegretReproduction) -> None:
 
 @pytest.mark.parametrize("reproduction", ALL, ids=lambda reproduction: reproduction.policy)
 def test_no_loop_is_compiled_for_one_reproduction_alone(reproduction: RegretReproduction) -> None:
-    assert reproduction.horizon * reproduction.replications < MIN_UNROLL_ROUNDS
+    assert reproduction.horizon * reproduction.replications < MIN_FUSED_ROUNDS
 
 
 LINEAR = synthetic_curves(lambda t: t / 50)

@@ -9,7 +9,7 @@ from banditrank import kdd2012
 from banditrank.experiments._compare.suites import ALL_SUITES, SUITES, Suite
 from banditrank.model._problem import Problem
 from banditrank.model._timeline import Timeline
-from banditrank.simulation._run import MIN_UNROLL_ROUNDS
+from banditrank.simulation._run import MIN_FUSED_ROUNDS
 
 every_suite = pytest.mark.parametrize("suite", ALL_SUITES, ids=lambda suite: suite.name)
 
@@ -31,7 +31,7 @@ def test_a_description_has_two_sentences_and_a_quick_run_is_smaller(suite: Suite
 
 @every_suite
 def test_no_loop_is_compiled_for_one_suite_alone(suite: Suite) -> None:
-    assert suite.horizon * suite.replications < MIN_UNROLL_ROUNDS
+    assert suite.horizon * suite.replications < MIN_FUSED_ROUNDS
 
 
 @every_suite

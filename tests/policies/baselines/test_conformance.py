@@ -18,6 +18,7 @@ from banditrank.testing._policies import (
     POLICY_CHECKS,
     MakePolicy,
     check_rankings_are_valid,
+    check_relabelling_items,
     check_relabelling_user_types,
 )
 
@@ -44,8 +45,17 @@ POLICIES: dict[str, MakePolicy] = {
 
 # Policies with a given order differ from the plain ones in what they know of user types.
 OF_ORDER = {check_rankings_are_valid, check_relabelling_user_types}
+# Each draw takes a run of the optimiser or of the sampler.
+SLOW = {"pmed personalized", "pb-mhb personalized"}
+RELABELLING = {check_relabelling_items, check_relabelling_user_types}
+
+
+def marks(name: str, check: Callable[[MakePolicy], None]) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.campaign] if name in SLOW and check in RELABELLING else []
+
+
 CASES = [
-    pytest.param(make_policy, check, id=f"{name}-{check.__name__}")
+    pytest.param(make_policy, check, id=f"{name}-{check.__name__}", marks=marks(name, check))
     for name, make_policy in POLICIES.items()
     for check in POLICY_CHECKS
     if check in OF_ORDER or "-ordered" not in name

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Lock
 from types import ModuleType
 
@@ -108,10 +108,18 @@ def test_what_fails_in_a_thread_stops_the_others() -> None:
     )
     made, note = counter()
     with pytest.raises(InvalidInputError, match="ZeroDivisionError: beyond"):
-        simulate(policy, kdd2012(), 100_000_000, 4, 5, workers=2, progress=note)
-    assert made[0] < 100_000_000
+        simulate(policy, kdd2012(), 10_000_000, 4, 5, workers=2, progress=note)
+    assert made[0] < 10_000_000
 
 
+@pytest.fixture
+def default_interrupt() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which may be ignored
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("default_interrupt")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interruption_stops_everything_and_keeps_what_is_finished(workers: int) -> None:
     """A real signal, sent as soon as two replications were played; the rest is far too long."""

@@ -13,7 +13,7 @@ import pytest
 
 from banditrank import Policy, UCBRank, kdd2012, simulate
 
-PATIENCE = 120.0  # seconds after which something has gone wrong
+PATIENCE = 600.0  # seconds after which something has gone wrong
 SMALL: dict[str, Any] = {
     "object_store_memory": 80 * 2**20,
     "node_ip_address": "127.0.0.1",
