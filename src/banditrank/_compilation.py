@@ -128,7 +128,16 @@ def specialise(
         The compiled function.
     """
     captured = [_by_name(getattr(formula, "py_func", formula)) for formula in formulas]
-    return _compile(build(*captured, **constants), _OPTIONS)
+    return _compile(build(*captured, **constants), _OPTIONS, is_cached=all(map(is_own, formulas)))
+
+
+def is_own(formula: Callable[..., Any]) -> bool:
+    """Return whether a formula is part of this package.
+
+    Functions that are built around others are not cached on disk: the cache would not notice that their
+    source changes, and could not be read where their module is missing.
+    """
+    return getattr(formula, "py_func", formula).__module__.startswith("banditrank.")
 
 
 def compile_native(function: Callable[..., None], signature: Any) -> int:
@@ -150,9 +159,11 @@ def native_functions() -> list[Any]:
     return _NATIVE_FUNCTIONS
 
 
-def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+def _compile(
+    function: Callable[..., Any], options: dict[str, Any], *, is_cached: bool = True
+) -> Callable[..., Any]:
     with _cache_directory():
-        dispatcher: Callable[..., Any] = numba.njit(cache=True, **options)(function)
+        dispatcher: Callable[..., Any] = numba.njit(cache=is_cached, **options)(function)
     return dispatcher
 
 
@@ -212,14 +223,18 @@ def _unbox_generator(generator_type: Any, generator: Any, c: Any) -> Any:
 def _cache_directory() -> Iterator[None]:
     """Point Numba at this package's cache while a function is decorated."""
     settings: Any = config  # its attributes are made at run time
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(cache_directory())
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NumbaWarning)
-            yield
-    finally:
-        settings.CACHE_DIR = before
+    with _SETTINGS_LOCK:
+        before = settings.CACHE_DIR
+        settings.CACHE_DIR = str(cache_directory())
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NumbaWarning)
+                yield
+        finally:
+            settings.CACHE_DIR = before
+
+
+_SETTINGS_LOCK = threading.RLock()  # settings of Numba and filters of warnings are global
 
 
 @contextmanager

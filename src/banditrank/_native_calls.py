@@ -4,12 +4,15 @@ A formula that is called by name is compiled into its caller: the compiler optim
 of the call graph, and again for every combination of a policy and a click model. A *native function* is
 compiled once, on its own, and called by its address, which costs a few nanoseconds.
 
+Native functions are made of formulas of this package only: an exception in one would be lost, and the types
+of their arguments are told apart by `_layout`, which knows what states of this package consist of.
+
 All native functions have the same signature: a pointer to everything that stays the same from call to call, a
 named tuple and a generator, and two integers. `NativeArguments` holds these in memory.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numba
 import numpy as np
@@ -70,6 +73,9 @@ class NativeArguments:
             signature = types.void(pointer, types.intp, types.intp)
             address = _ADDRESSES[key] = compile_native(function, signature)
         return address
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("native arguments cannot be copied: they contain addresses")
 
 
 class _Memory(bytearray):

@@ -174,6 +174,11 @@ class Ranker:
         -------
         list of str or Exception
             ``counted``, ``repeated`` or the error that rejected it, for each feedback in order.
+
+        Raises
+        ------
+        InvalidInputError
+            If an element is not a `Feedback`; nothing is counted then.
         """
         self._engine.touch()
         return self._engine.feedback_batch(feedback)

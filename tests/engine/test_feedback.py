@@ -64,6 +64,10 @@ def test_a_batch_counts_each_feedback_or_returns_its_error() -> None:
             ConflictingFeedbackError,
         ]
         assert ranker.feedback_batch([]) == []
+        third = ranker.rank("new")
+        for element in (None, third.id, (third.id, None, 1.0)):
+            with pytest.raises(InvalidInputError, match="feedback must consist of Feedback tuples"):
+                ranker.feedback_batch([Feedback(third.id), element])
         assert totals(ranker) == (2, 0.5)
 
 

@@ -1,5 +1,9 @@
 """Learning one round at a time: the rankings of the simulator, for every policy."""
 
+import copy
+import gc
+import pickle
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,3 +255,33 @@ def test_a_utility_that_fails_is_reported() -> None:
     learner, fails = policy.start(SMALL, rng=1), True
     with pytest.raises(InvalidInputError, match="ZeroDivisionError: beyond"):
         learner.rank(0)
+
+
+# Copies have addresses of their own.
+
+
+def play_some(learner: Learner, rounds: int) -> list[list[int]]:
+    rankings = []
+    for _ in range(rounds):
+        rankings.append(learner.rank(0).tolist())
+        learner.update(0, rankings[-1], position=0)
+    return rankings
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301
+def test_a_copied_learner_learns_on_its_own(copied: Callable[[Learner], Learner]) -> None:
+    learner = ThompsonRank().start(kdd2012(), rng=1)
+    play_some(learner, 20)
+    same, other = copied(learner), copied(learner)
+    expected = play_some(same, 50)
+    del same
+    gc.collect()
+    assert play_some(other, 50) == expected
+    assert play_some(learner, 50) == expected, "the copies changed the original"
+
+
+def test_a_search_is_not_copied_with_its_addresses() -> None:
+    problem = make_problem("random", n_user_types=3, n_items=20, n_positions=4, seed=0)
+    learner = UCBRank(coefficient=1.0, treatment="equal", utility="nash").start(problem, rng=1)
+    with pytest.raises((TypeError, ValueError), match=r"cannot be (copied|pickled)"):
+        copy.deepcopy(learner)

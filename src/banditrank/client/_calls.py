@@ -71,6 +71,10 @@ def feedback(ranking_id: str, clicked: str | None, reward: float) -> ApiCall[str
 
 def feedback_batch(feedback: Iterable[Feedback]) -> ApiCall[list[str | Exception]]:
     """Return the call that sends feedback for several rankings."""
+    feedback = list(feedback)
+    for one in feedback:
+        if not isinstance(one, Feedback):
+            raise InvalidInputError("feedback", "must consist of Feedback tuples", one)
     batch = [{"ranking": one.ranking_id, "clicked": one.clicked, "reward": one.reward} for one in feedback]
     return ApiCall("POST", "/v1/feedback/batch", _parse_feedback_results, {"feedback": batch})
 
@@ -201,5 +205,13 @@ def _parse_feedback_results(response: Any) -> list[str | Exception]:
 
 
 def auth_headers(api_key: str | None) -> dict[str, str]:
-    """Return the headers that authenticate requests; none without a key."""
+    """Return the headers that authenticate requests; none without a key.
+
+    Raises
+    ------
+    InvalidInputError
+        If the key cannot be sent in a header.
+    """
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+        raise InvalidInputError("api_key", "must consist of printable ASCII characters", "…")
     return {} if api_key is None else {"authorization": f"Bearer {api_key}"}

@@ -296,7 +296,17 @@ class Engine:
         return result
 
     def feedback_batch(self, feedback: Iterable[Feedback]) -> list[FeedbackResult]:
-        """Count feedback for several rankings in one group commit, and wait until that is durable."""
+        """Count feedback for several rankings in one group commit, and wait until that is durable.
+
+        Raises
+        ------
+        InvalidInputError
+            If an element is not a `Feedback`; nothing is counted then.
+        """
+        feedback = list(feedback)
+        for one in feedback:
+            if not isinstance(one, Feedback):
+                raise InvalidInputError("feedback", "must consist of Feedback tuples", one)
         futures = [self._submit(one) for one in feedback]
         return [future.result() for future in futures]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._compilation import compiled, inlined, wrap_formula
+from banditrank._compilation import compiled, inlined, is_own, wrap_formula
 from banditrank._native_calls import NativeArguments, call_native, load_arguments
 from banditrank.policies._kernel import Kernel
 
@@ -60,7 +60,8 @@ class BoundKernel:
     state, ranking
         As passed.
     handle
-        The bound kernel for compiled callers. It is valid as long as this object exists.
+        The bound kernel for compiled callers, valid as long as this object exists; None if the formulas are
+        not part of this package: they are then called directly.
     """
 
     def __init__(
@@ -72,35 +73,66 @@ class BoundKernel:
         ranking: Indices,
         n_parameters: int,
     ) -> None:
-        arguments = KernelArguments(
-            state, np.zeros(n_parameters), ranking, np.zeros_like(ranking), np.zeros(ranking.size)
-        )
-        self._native = NativeArguments(arguments, rng)
+        self._kernel, self._rng, self._n_parameters = kernel, rng, n_parameters
         self.state = state
         self.ranking = ranking
-        self.handle = KernelHandle(
+        self.handle: KernelHandle | None = None
+        if is_own(kernel.rank) and is_own(kernel.observe):
+            self.handle = self._bind()
+
+    def _bind(self) -> KernelHandle:
+        ranking = self.ranking
+        arguments = KernelArguments(
+            self.state,
+            np.zeros(self._n_parameters),
+            ranking,
+            np.zeros_like(ranking),
+            np.zeros(ranking.size),
+        )
+        self._native = NativeArguments(arguments, self._rng)
+        return KernelHandle(
             self._native.address,
-            self._native.native_function(wrap_formula(_build_rank, kernel.rank)),
-            self._native.native_function(wrap_formula(_build_observe, kernel.observe)),
+            self._native.native_function(wrap_formula(_build_rank, self._kernel.rank)),
+            self._native.native_function(wrap_formula(_build_observe, self._kernel.observe)),
             *(arguments.parameters, arguments.observed_ranking, arguments.observed_rewards),
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebind, (self._kernel, self.state, self._rng, self.ranking, self._n_parameters)
+
     def rank(self, user_type: int, t: int, parameters: Floats) -> Indices:
         """Write the ranking of round t to `ranking`, shape (K,), and return it."""
-        self.handle.parameters[:] = parameters
-        call_native(self.handle.rank_function, self.handle.arguments, user_type, t)
+        if self.handle is None:
+            self._kernel.rank(self.state, user_type, t, parameters, self._rng, self.ranking)
+        else:
+            self.handle.parameters[:] = parameters
+            call_native(self.handle.rank_function, self.handle.arguments, user_type, t)
         return self.ranking
 
     def rank_repeatedly(self, user_type: int, t: int, parameters: Floats, rankings: Indices) -> None:
         """Write independent rankings of round t, shape (any number, K)."""
-        self.handle.parameters[:] = parameters
-        _rank_repeatedly(self.handle, user_type, t, self.ranking, rankings)
+        if self.handle is None:
+            for ranking in rankings:
+                ranking[:] = self.rank(user_type, t, parameters)
+        else:
+            self.handle.parameters[:] = parameters
+            _rank_repeatedly(self.handle, user_type, t, self.ranking, rankings)
 
     def observe(self, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:
         """Learn from the rewards of a ranking, both of shape (K,)."""
-        self.handle.observed_ranking[:] = ranking
-        self.handle.observed_rewards[:] = rewards
-        call_native(self.handle.observe_function, self.handle.arguments, user_type, t)
+        if self.handle is None:
+            self._kernel.observe(self.state, user_type, t, ranking, rewards)
+        else:
+            self.handle.observed_ranking[:] = ranking
+            self.handle.observed_rewards[:] = rewards
+            call_native(self.handle.observe_function, self.handle.arguments, user_type, t)
+
+
+def _rebind(
+    kernel: Kernel, state: Any, rng: np.random.Generator, ranking: Indices, n_parameters: int
+) -> BoundKernel:
+    """Return a copy with addresses of its own: of `copy.deepcopy`, or in another process."""
+    return BoundKernel(kernel, state, rng, ranking=ranking, n_parameters=n_parameters)
 
 
 def _build_rank(rank: Callable[..., None]) -> Callable[..., None]:

@@ -6,6 +6,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._compilation import is_own
 from banditrank.counts._counts import Counts
 from banditrank.model._bound_click_model import BoundClickModel
 from banditrank.model._click_models import CompiledProblem, draw_user_type
@@ -101,7 +102,9 @@ class _CompiledRun:
         self.generators = experiment.generators(index)
         self.ranking = np.zeros(k, dtype=np.uintp)
         self.rewards = np.zeros(k)
-        self.is_fused = experiment.horizon * experiment.replications >= MIN_FUSED_ROUNDS
+        is_long = experiment.horizon * experiment.replications >= MIN_FUSED_ROUNDS
+        formulas = (*self._kernel(), experiment.click_model.draw, experiment.click_model.value)
+        self.is_fused = is_long or not all(map(is_own, formulas))
 
     def enter(self, segment: Segment) -> None:
         """Switch to a segment."""
@@ -125,6 +128,7 @@ class _CompiledRun:
             return
         self.loop = shared_loop(is_delayed=is_delayed)
         self.bound_kernel = self._bind_kernel()
+        self.kernel_handle = self.bound_kernel.handle
         self.bound_click_model = BoundClickModel(
             model,
             self.compiled_problem,
@@ -150,7 +154,7 @@ class _CompiledRun:
         arrivals, clicks, policy = self.generators
         first = int(rounds[0]) if len(rounds) else 1
         self.loop(
-            self.state if self.is_fused else self.bound_kernel.handle,
+            self.state if self.is_fused else self.kernel_handle,
             self.compiled_problem if self.is_fused else self.bound_click_model.handle,
             *(self.objective, self.run_totals, self.delay_buffer, self.delay_start, self.is_type_blind),
             *(first, self.policy.parameters(rounds), arrivals.random(len(rounds))),

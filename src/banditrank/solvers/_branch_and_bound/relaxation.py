@@ -13,7 +13,7 @@ and nodes closed only if one of these bounds is at most TARGET, the incumbent's 
 if no ranking is left. A search therefore proves the maximum of TARGET and the bounds of the open nodes.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +144,9 @@ class Relaxer(NamedTuple):
     memory: NDArray[np.uint64]  # the `RelaxationArguments`
     function: int
     bound: Floats  # (1,)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a relaxation cannot be copied: it contains addresses")
 
 
 def bind_relaxation(task: Task, incumbent: Incumbent, node: Node) -> Relaxer:

@@ -5,7 +5,7 @@ The same formulas serve `solve` and, with preallocated workspaces, the simulatio
 
 import time
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,6 +199,9 @@ class SearchHandle(NamedTuple):
     incumbent: NDArray[np.uintp]  # (K,)
     numbers: Floats  # (3,)
     status: NDArray[np.int64]  # (1,)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a search cannot be copied: it contains addresses")
 
 
 def bind_search(search: Search, tree: Tree, instance: Instance) -> SearchHandle:
