@@ -244,6 +244,7 @@ def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:
     expect(page.locator("main")).to_contain_text("No feedback yet.")
     server.explained = {}
     page.get_by_role("link", name="Back to ads").click()
+    expect(page.locator("#shown")).to_be_visible()  # both changes of the address would request it otherwise
     page.go_back()
     expect(page.locator("main")).to_contain_text("was clicked.")
     assert server.requests.count("GET /v1/rankings/made-up") == 3
