@@ -244,7 +244,6 @@ def test_regret_of_equal_treatment_stays_low(utility: str, most: float) -> None:
 BY_SEARCH = ThompsonRank(treatment="equal", utility="nash", solver="branch-and-bound")
 
 
-@pytest.mark.campaign
 def test_equal_treatment_is_solved_by_search() -> None:
     assert final_regrets(BY_SEARCH, kdd2012(), 5_000, replications=3).mean() < 200.0  # drawn uniformly: 1,800
 
