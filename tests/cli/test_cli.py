@@ -331,9 +331,9 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
         "import signal\n"
         "from banditrank._cli.main import main\n"
         "from banditrank.simulation import _result_store, _run\n"
-        "assert _result_store.SAVE_INTERVAL_SECONDS and _run.MIN_UNROLL_ROUNDS\n"
+        "assert _result_store.SAVE_INTERVAL_SECONDS and _run.MIN_FUSED_ROUNDS\n"
         "_result_store.SAVE_INTERVAL_SECONDS = 0.0\n"
-        "_run.MIN_UNROLL_ROUNDS = 10**9  # the loop that other tests compile\n"
+        "_run.MIN_FUSED_ROUNDS = 10**9  # the loop that other tests compile\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it\n"
         "main()"
     )
