@@ -5,6 +5,8 @@ BIN := .venv/bin
 INSTANCES ?= 100000
 KILLS ?= 20
 MINUTES ?= 30
+# One worker more than processors: tests wait a third of the time for servers, browsers and commands.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: setup run test lint types layers workflows unit core docs wheel lowest coverage browser servers screenshots bench \
 	certify crash soak campaign requirements clean
@@ -51,7 +53,7 @@ servers:
 
 # A worker takes whole files, so that two do not compile the same formulas; an idle one takes files from the other.
 unit: .venv/test browser servers
-	$(BIN)/pytest --numprocesses=auto --dist=worksteal
+	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 # The tests that need no server and no browser.
 core: .venv/test
