@@ -5,8 +5,6 @@ BIN := .venv/bin
 INSTANCES ?= 100000
 KILLS ?= 20
 MINUTES ?= 30
-# One worker more than processors: tests wait a third of the time for servers, browsers and commands.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: setup run test lint types layers workflows unit core docs wheel lowest coverage browser servers screenshots bench \
 	certify crash soak campaign requirements clean
@@ -27,7 +25,10 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 run: .venv/demo
 	$(BIN)/banditrank demo $(if $(ROUNDS),--rounds $(ROUNDS))
 
-test: lint types layers workflows unit lowest
+# mypy uses one processor, and the tests with the lowest uvicorn wait: two at a time.
+test: .venv/test .venv/lowest/ready
+	$(MAKE) --jobs=2 lint types layers workflows lowest
+	$(MAKE) unit
 
 lint: .venv/test
 	$(BIN)/ruff check
@@ -53,7 +54,7 @@ servers:
 
 # A worker takes whole files, so that two do not compile the same formulas; an idle one takes files from the other.
 unit: .venv/test browser servers
-	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal
 
 # The tests that need no server and no browser.
 core: .venv/test
