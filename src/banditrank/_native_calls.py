@@ -4,8 +4,8 @@ A formula that is called by name is compiled into its caller: the compiler optim
 of the call graph, and again for every combination of a policy and a click model. A *native function* is
 compiled once, on its own, and called by its address, which costs a few nanoseconds.
 
-Native functions are made of formulas of this package only: an exception in one would be lost, and the types
-of their arguments are told apart by `_layout`, which knows what states of this package consist of.
+Native functions are compiled from formulas of this package only: callers do not receive their exceptions, and
+`_layout` distinguishes only the types that occur in states of this package.
 
 All native functions have the same signature: a pointer to everything that stays the same from call to call, a
 named tuple and a generator, and two integers. `NativeArguments` holds these in memory.
@@ -45,14 +45,13 @@ class NativeArguments:
     """
 
     def __init__(self, values: tuple[Any, ...], rng: np.random.Generator | None = None) -> None:
-        self.values = values
-        self.rng = rng
+        self._arguments = (values, rng)
         self._layout = (_layout(values), rng is None)
         n_words = _N_WORDS.get(self._layout)
         if n_words is None:
             n_words = _N_WORDS[self._layout] = int(_store(values, rng, np.zeros(0, dtype=np.uint64)))
         owner = _Memory(8 * n_words)
-        owner.values = (values, rng)
+        owner.values = self._arguments
         self.memory = np.frombuffer(owner, dtype=np.uint64)
         _store(values, rng, self.memory)
         self.address = self.memory.ctypes.data
@@ -69,7 +68,7 @@ class NativeArguments:
         key = (function, self._layout)
         address = _ADDRESSES.get(key)
         if address is None:
-            pointer = types.CPointer(_numba.typeof((self.values, self.rng)))
+            pointer = types.CPointer(_numba.typeof(self._arguments))
             signature = types.void(pointer, types.intp, types.intp)
             address = _ADDRESSES[key] = compile_native(function, signature)
         return address

@@ -128,7 +128,6 @@ class _CompiledRun:
             return
         self.loop = shared_loop(is_delayed=is_delayed)
         self.bound_kernel = self._bind_kernel()
-        self.kernel_handle = self.bound_kernel.handle
         self.bound_click_model = BoundClickModel(
             model,
             self.compiled_problem,
@@ -154,7 +153,7 @@ class _CompiledRun:
         arrivals, clicks, policy = self.generators
         first = int(rounds[0]) if len(rounds) else 1
         self.loop(
-            self.state if self.is_fused else self.kernel_handle,
+            self.state if self.is_fused else self.bound_kernel.handle,
             self.compiled_problem if self.is_fused else self.bound_click_model.handle,
             *(self.objective, self.run_totals, self.delay_buffer, self.delay_start, self.is_type_blind),
             *(first, self.policy.parameters(rounds), arrivals.random(len(rounds))),
