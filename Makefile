@@ -5,6 +5,7 @@ BIN := .venv/bin
 INSTANCES ?= 100000
 KILLS ?= 20
 MINUTES ?= 30
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: setup run test lint types layers workflows unit core docs wheel lowest coverage browser servers screenshots bench \
 	certify crash soak campaign requirements clean
@@ -52,9 +53,10 @@ browser:
 servers:
 	tools/install_servers
 
-# A worker takes whole files, so that two do not compile the same formulas; an idle one takes files from the other.
+# One worker more than processors, because tests wait for servers a third of the time. A worker takes whole files, so
+# that two do not compile the same formulas; an idle one takes files from another.
 unit: .venv/test browser servers
-	$(BIN)/pytest --numprocesses=auto --dist=worksteal
+	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 # The tests that need no server and no browser.
 core: .venv/test

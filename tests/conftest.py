@@ -1,7 +1,9 @@
 """Settings of all tests: reproducible property tests, campaigns, and fixtures for a browser and servers."""
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -33,3 +35,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     in_depth = [item for item in items if item.get_closest_marker("campaign")]
     config.hook.pytest_deselected(items=in_depth)
     items[:] = [item for item in items if not item.get_closest_marker("campaign")]
+
+
+@pytest.fixture
+def default_interrupt() -> Iterator[None]:
+    """Let Ctrl-C raise an exception, also if the parent of the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -3,7 +3,6 @@
 import ast
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,13 +35,6 @@ def test_packages_without_formulas_compile_nothing(layer: str) -> None:
                     assert {alias.name for alias in node.names} <= HARMLESS, file
                 elif node.module == "banditrank":
                     assert "_compilation" not in {alias.name for alias in node.names}, file
-
-
-@pytest.fixture
-def default_interrupt() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("default_interrupt")

@@ -112,6 +112,7 @@ def test_json_can_be_written_to_a_pipe(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.usefixtures("default_interrupt")
 def test_ctrl_c_at_any_time_is_one_line(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,5 @@
 """Browser fixtures with the system's Chromium or Chrome, which `make browser` installs."""
 
-import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,9 +20,12 @@ OpenPage = Callable[..., Page]
 expect.set_options(timeout=1000 * TIMEOUT_SECONDS)  # five seconds by default
 
 
-@pytest.fixture(scope="session")
-def _session_browser() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
-    """Start one browser for all tests of a worker; yield it with Playwright's event loop."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Start a browser for the tests of a module.
+
+    Not for longer: while Playwright runs, no test can start an event loop in this thread.
+    """
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.fail("browser not found: run `make browser`")
@@ -32,25 +34,11 @@ def _session_browser() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
     if as_root:
         arguments.append("--no-sandbox")
     with sync_playwright() as playwright:
-        loop = asyncio.get_running_loop()
         started = playwright.chromium.launch(
             executable_path=program, args=arguments, timeout=1000 * TIMEOUT_SECONDS
         )
-        asyncio._set_running_loop(None)
-        yield started, loop
-        asyncio._set_running_loop(loop)
+        yield started
         started.close()
-
-
-# Playwright's event loop counts as running in this thread, so it is set for modules with a browser only:
-# otherwise no other test could start a loop.
-@pytest.fixture(scope="module")
-def browser(_session_browser: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
-    """Yield the browser for the tests of a module."""
-    started, loop = _session_browser
-    asyncio._set_running_loop(loop)
-    yield started
-    asyncio._set_running_loop(None)
 
 
 class _Pages:

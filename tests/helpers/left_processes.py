@@ -33,7 +33,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _processes_of_session() -> list[str]:
-    """Return the commands of processes that the tests of this session started."""
+    """Return the commands of processes that the tests of this session started.
+
+    Not of resource trackers, which end with the process that started them: this one, if there are no workers.
+    """
     mark = f"{_VARIABLE}={os.environ[_VARIABLE]}".encode()
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
@@ -42,6 +45,8 @@ def _processes_of_session() -> list[str]:
         try:
             if mark in (directory / "environ").read_bytes().split(b"\0"):
                 command = (directory / "cmdline").read_bytes().replace(b"\0", b" ")
+                if b"resource_tracker import main" in command:
+                    continue
                 found.append(f"{directory.name} {command.decode(errors='replace').strip()}")
         except OSError:  # it has ended, or belongs to another user
             continue

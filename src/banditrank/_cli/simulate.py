@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from banditrank.model._rewards import Rewards
     from banditrank.model._timeline import Timeline
     from banditrank.policies._base import CompiledPolicy
+    from banditrank.simulation._backends.base import Backend
     from banditrank.simulation._backends.catalog import BackendName
     from banditrank.simulation._result import SimulationResult
 
@@ -167,6 +168,7 @@ def simulate_command(
             click_model=model,
             delay=delay,
             backend=opened,
+            workers=workers,
         )
     if results and json_file is not None:
         write_json(_document(results, replications, changes), json_file)
@@ -224,22 +226,29 @@ def _make_policies(
 
 
 def _simulate_all(
-    policies: "list[CompiledPolicy]", directory: Path | None, **settings: Any
+    policies: "list[CompiledPolicy]",
+    directory: Path | None,
+    *,
+    backend: "Backend",
+    workers: int | None,
+    **settings: Any,
 ) -> "list[SimulationResult]":
     """Simulate one policy after the other; Ctrl-C returns the finished replications."""
     from banditrank.policies._base import policy_label
-    from banditrank.simulation._simulate import simulate
+    from banditrank.simulation._compilation_ahead import compile_ahead
+    from banditrank.simulation._simulate import make_experiment, simulate
 
     results: list[SimulationResult] = []
-    for policy in policies:
-        save_to = None if directory is None else directory / policy_label(policy.describe())
-        try:
-            with announce_compilation("policies", f"simulation of {policy.name}, {policy.treatment}"):
-                results.append(simulate(policy, save_to=save_to, **settings))
-        except KeyboardInterrupt:  # before the first replication of this policy
-            break
-        if not results[-1].is_complete:
-            break
+    with compile_ahead(lambda: [make_experiment(policy, **settings) for policy in policies], workers):
+        for policy in policies:
+            save_to = None if directory is None else directory / policy_label(policy.describe())
+            try:
+                with announce_compilation("policies", f"simulation of {policy.name}, {policy.treatment}"):
+                    results.append(simulate(policy, save_to=save_to, backend=backend, **settings))
+            except KeyboardInterrupt:  # before the first replication of this policy
+                break
+            if not results[-1].is_complete:
+                break
     return results
 
 

@@ -107,6 +107,54 @@ def simulate(
     >>> result.final_regret.shape
     (3,)
     """
+    experiment = make_experiment(
+        policy,
+        problem,
+        horizon,
+        replications,
+        seed,
+        rewards=rewards,
+        click_model=click_model,
+        checkpoints=checkpoints,
+        keep_counts=keep_counts,
+        delay=delay,
+    )
+    if keep_counts and save_to is not None:
+        raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
+    with open_backend(backend, workers=workers, address=address) as opened:  # before anything is written
+        store = ResultStore(experiment, save_to)
+        precompile(experiment)
+        steps = len(store.missing) * horizon
+        name = experiment.policy.name
+        bar = nullcontext(progress) if callable(progress) else progress_bar(name, steps, shown=progress)
+        with bar as advance, store.timed():
+            _run_missing(opened, experiment, store, advance)
+    store.save()
+    return store.result()
+
+
+def make_experiment(
+    policy: Policy | str,
+    problem: Problem | Timeline,
+    horizon: int,
+    replications: int = 20,
+    seed: int = 0,
+    *,
+    rewards: Rewards | str | None = None,
+    click_model: ClickModel | str = SINGLE_LOOK,
+    checkpoints: Sequence[int] | NDArray[np.integer] | None = None,
+    keep_counts: bool = False,
+    delay: int = 0,
+) -> Experiment:
+    """Return the experiment that `simulate` runs with these parameters, after checking them.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range, or the policy does not fit the problem.
+    UnsolvableError
+        If the policy's solver cannot solve problems of this size.
+    """
     problem_rewards = BernoulliRewards() if rewards is None else as_rewards(rewards)
     click_model = as_click_model(click_model)
     horizon = check_integer("horizon", horizon, 1, MAX_HORIZON)
@@ -118,9 +166,7 @@ def simulate(
             policy, problem, rewards=problem_rewards, click_model=click_model, horizon=horizon
         )
     check_simulation(policy, problem, problem_rewards, click_model)
-    if keep_counts and save_to is not None:
-        raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
-    experiment = Experiment(
+    return Experiment(
         policy,
         problem,
         problem_rewards,
@@ -132,17 +178,6 @@ def simulate(
         keep_counts,
         delay,
     )
-    with open_backend(backend, workers=workers, address=address) as opened:  # before anything is written
-        store = ResultStore(experiment, save_to)
-        precompile(experiment)
-        steps = len(store.missing) * horizon
-        bar = (
-            nullcontext(progress) if callable(progress) else progress_bar(policy.name, steps, shown=progress)
-        )
-        with bar as advance, store.timed():
-            _run_missing(opened, experiment, store, advance)
-    store.save()
-    return store.result()
 
 
 def _run_missing(backend: Backend, experiment: Experiment, store: ResultStore, advance: Advance) -> None:

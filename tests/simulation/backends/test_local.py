@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Lock
 from types import ModuleType
 
@@ -110,13 +110,6 @@ def test_what_fails_in_a_thread_stops_the_others() -> None:
     with pytest.raises(InvalidInputError, match="ZeroDivisionError: beyond"):
         simulate(policy, kdd2012(), 10_000_000, 4, 5, workers=2, progress=note)
     assert made[0] < 10_000_000
-
-
-@pytest.fixture
-def default_interrupt() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which may be ignored
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("default_interrupt")
