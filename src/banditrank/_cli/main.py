@@ -127,6 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     SystemExit
         Always, with the exit status.
     """
+    os.environ.setdefault("NUMBA_OPT", "1")  # compiles a quarter faster than 3, to code of the same speed
     if sys.stdout is None or sys.stderr is None:  # closed by the parent process
         nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the program runs
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
