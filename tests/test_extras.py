@@ -2,8 +2,13 @@
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+
+from banditrank._extras import PACKAGES
+from banditrank.errors import MissingDependencyError
 
 OPTIONAL = (
     *("matplotlib", "pandas", "pyarrow", "jinja2", "httpx", "msgspec", "uvicorn", "httptools", "uvloop"),
@@ -60,11 +65,29 @@ def test_a_missing_package_names_its_extra(extra: str) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("serve", "banditrank serve needs uvloop: pip install 'banditrank[service]'"),
-        ("demo", "banditrank demo needs httpx: pip install 'banditrank[client]'"),
+        ("serve", "uvloop is required for banditrank serve: pip install 'banditrank[service]'"),
+        ("demo", "httpx is required for banditrank demo: pip install 'banditrank[client]'"),
     ],
 )
 def test_a_command_without_its_packages_names_the_extra(command: str, message: str) -> None:
     code = f"sys.argv = ['banditrank', '{command}']\nfrom banditrank._cli.main import main\nsys.exit(main())"
     result = run_without_optional_packages(code)
     assert (result.returncode, result.stderr.strip()) == (2, f"banditrank: {message}")
+
+
+def test_packages_of_extras_are_those_of_the_project() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    requirements = project["optional-dependencies"]
+    requirements["reports"] += [*requirements["frames"], *requirements["plots"]]
+    for extra, packages in PACKAGES.items():
+        names = {requirement.split(">=")[0] for requirement in requirements[extra]}
+        assert set(packages) == names - {"banditrank[frames,plots]"}
+
+
+def test_the_message_agrees_with_the_number_of_packages() -> None:
+    one = MissingDependencyError("data frames", ["pyarrow"], ["frames"])
+    assert str(one) == "pyarrow is required for data frames: pip install 'banditrank[frames]'"
+    three = MissingDependencyError("the report", ["duckdb", "jinja2", "pandas"], ["logs", "reports"])
+    assert str(three) == (
+        "duckdb, jinja2 and pandas are required for the report: pip install 'banditrank[logs,reports]'"
+    )

@@ -22,7 +22,7 @@ A message is one line.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -144,20 +144,22 @@ class MissingDependencyError(BanditRankError, ImportError):
     Parameters
     ----------
     purpose
-        What the package is needed for.
-    package
-        Name of the missing package.
-    extra
-        Extra of banditrank that installs it.
+        What the packages are required for.
+    packages
+        Names of the missing packages.
+    extras
+        Extras of banditrank that install them.
 
     Examples
     --------
-    >>> print(MissingDependencyError("plotting", "matplotlib", "plots"))
-    plotting needs matplotlib: pip install 'banditrank[plots]'
+    >>> print(MissingDependencyError("plotting", ["matplotlib"], ["plots"]))
+    matplotlib is required for plotting: pip install 'banditrank[plots]'
     """
 
-    def __init__(self, purpose: str, package: str, extra: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'banditrank[{extra}]'")
+    def __init__(self, purpose: str, packages: Sequence[str], extras: Sequence[str]) -> None:
+        *others, last = packages
+        missing = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+        super().__init__(f"{missing} required for {purpose}: pip install 'banditrank[{','.join(extras)}]'")
 
 
 class ServiceError(BanditRankError):

@@ -171,7 +171,9 @@ def test_without_duckdb_it_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "duckdb", None)
     status, output, complaint = run(capsys, *command(log))
     assert (status, output) == (2, "")
-    assert complaint == "banditrank: reading click logs needs duckdb: pip install 'banditrank[logs]'\n"
+    assert (
+        complaint == "banditrank: duckdb is required for reading click logs: pip install 'banditrank[logs]'\n"
+    )
 
 
 def test_help_names_the_command(capsys: pytest.CaptureFixture) -> None:

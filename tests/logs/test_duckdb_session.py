@@ -40,7 +40,7 @@ def test_a_query_is_stopped_at_once_when_its_caller_is_interrupted() -> None:
 
 def test_without_duckdb_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    message = r"^reading click logs needs duckdb: pip install 'banditrank\[logs\]'$"
+    message = r"^duckdb is required for reading click logs: pip install 'banditrank\[logs\]'$"
     with pytest.raises(BanditRankError, match=message), open_session():
         pass
 

@@ -202,6 +202,7 @@ def test_without_highs_the_error_names_the_extra(name: str, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "highspy", None)
     instance = draw("random", (2, 4, 2), 0, bonuses=False)
     with pytest.raises(
-        MissingDependencyError, match=rf"{name} needs highspy: pip install 'banditrank\[highs\]'"
+        MissingDependencyError,
+        match=rf"^highspy is required for solver {name}: pip install 'banditrank\[highs\]'$",
     ):
         SOLVERS[name].run(instance, NASH, options())

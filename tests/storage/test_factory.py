@@ -76,8 +76,10 @@ def test_a_missing_database_is_reported(postgresql: PostgresServer) -> None:
     assert "nowhere" in message_of(error)
 
 
-@pytest.mark.parametrize(("scheme", "driver"), [("postgresql", "psycopg"), ("redis", "redis")])
-def test_a_missing_driver_is_reported_with_the_extra_to_install(scheme: str, driver: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "driver", "name"), [("postgresql", "psycopg", "PostgreSQL"), ("redis", "redis", "Redis")]
+)
+def test_a_missing_driver_is_reported_with_the_extra_to_install(scheme: str, driver: str, name: str) -> None:
     code = f"""
 import sys
 sys.modules[{driver!r}] = None
@@ -88,7 +90,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith(f" store needs {driver}: pip install 'banditrank[{scheme}]'\n")
+    assert done.stdout == f"{driver} is required for a {name} store: pip install 'banditrank[{scheme}]'\n"
 
 
 def test_opening_a_file_imports_no_driver(tmp_path: object) -> None:

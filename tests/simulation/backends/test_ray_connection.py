@@ -20,7 +20,7 @@ def test_without_ray_it_is_said_how_to_get_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
-    message = r"^banditrank: the ray backend needs ray: pip install 'banditrank\[ray\]'\n$"
+    message = r"^banditrank: ray is required for the ray backend: pip install 'banditrank\[ray\]'\n$"
     check_refusal(capsys, ["simulate", "--backend", "ray", "--save", "runs"], message)
 
 
