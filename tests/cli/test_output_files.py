@@ -55,6 +55,23 @@ def test_an_unwritable_directory_is_refused_before_the_computation(
     check_refusal(capsys, ["solve", "kdd2012", "--json", "a.json"], "--json must be writable, got 'a.json'")
 
 
+@pytest.mark.parametrize(
+    "arguments", [["simulate", *QUICK], ["frontier", "kdd2012"]], ids=lambda words: words[0]
+)
+def test_a_plot_without_matplotlib_is_refused_before_the_computation(
+    arguments: list[str], capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> None:
+        raise AssertionError("the problem was loaded")
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("banditrank.model._catalog.load_problem", fail)
+    before = contents()
+    message = "banditrank: matplotlib is required for plotting: pip install 'banditrank[plots]'\n"
+    assert run(capsys, *arguments, "--plot", "a.png", "--json", "a.json") == (2, "", message)
+    assert contents() == before
+
+
 @pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize(
     ("arguments", "field"),

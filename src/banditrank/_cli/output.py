@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from banditrank._extras import check_extras
 from banditrank._figures import check_plot_path
 from banditrank._files import atomic_write
 from banditrank.errors import InvalidInputError
@@ -68,9 +69,12 @@ def check_output_files(
     ------
     InvalidInputError
         If a file cannot be written, is one of the inputs, or is given twice.
+    MissingDependencyError
+        If a plot is asked for and Matplotlib is not installed.
     """
     if plot is not None:
         check_plot_path(plot)
+        check_extras("plotting", "plots")
     json_path = None if json_file in (None, "-") else Path(str(json_file))
     given = {"--output": output, "--plot": plot, "--json": json_path}
     targets = {option: path for option, path in given.items() if path is not None}
