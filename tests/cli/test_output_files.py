@@ -72,6 +72,29 @@ def test_a_plot_without_matplotlib_is_refused_before_the_computation(
     assert contents() == before
 
 
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        (["pyarrow"], "pyarrow is required"),
+        (["pandas"], "pandas is required"),
+        (["pandas", "pyarrow"], "pandas and pyarrow are required"),
+    ],
+)
+def test_saving_without_its_packages_is_refused_before_the_computation(
+    missing: list[str], message: str, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise AssertionError("the simulation was compiled")
+
+    for package in missing:
+        monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("banditrank.simulation._simulate.precompile", fail)
+    before = contents()
+    message = f"banditrank: {message} for saving results: pip install 'banditrank[frames]'\n"
+    assert run(capsys, "simulate", *QUICK, "--save", "new/deep") == (2, "", message)
+    assert contents() == before
+
+
 @pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize(
     ("arguments", "field"),

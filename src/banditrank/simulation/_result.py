@@ -192,7 +192,7 @@ class SimulationResult:
         InvalidInputError
             If the directory is not writable.
         """
-        with requires("frames", "data frames"):
+        with requires("frames", "saving results"):
             import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
             from pyarrow import parquet  # noqa: PLC0415 - heavy, and optional
 
@@ -232,7 +232,7 @@ class SimulationResult:
         InvalidInputError
             If the directory does not hold a valid result.
         """
-        with requires("frames", "data frames"):
+        with requires("frames", "loading results"):
             import pandas as pd  # noqa: PLC0415 - heavy, and optional
 
         directory = Path(directory)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from banditrank import __version__
+from banditrank._extras import check_extras
 from banditrank.errors import InvalidInputError
 from banditrank.policies._violated_assumptions import violated_assumptions
 from banditrank.simulation._replication import Experiment, Replication
@@ -30,6 +31,8 @@ class ResultStore:
     ------
     InvalidInputError
         If the directory holds another experiment, or is not writable.
+    MissingDependencyError
+        If there is a directory and pandas or PyArrow is not installed.
     """
 
     def __init__(self, experiment: Experiment, directory: str | Path | None) -> None:
@@ -108,6 +111,7 @@ class ResultStore:
 
     def _open(self, directory: Path) -> None:
         """Load the replications in the directory, or create it, before any work is done."""
+        check_extras("saving results", "frames")
         if (directory / SUMMARY_FILE).exists():
             self._load(SimulationResult.load(directory))
             return

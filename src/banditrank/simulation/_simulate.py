@@ -95,6 +95,8 @@ def simulate(
         simulation or is not writable, or the utility is not finite on the problem.
     UnsolvableError
         If the policy's solver cannot solve problems of this size.
+    MissingDependencyError
+        If ``save_to`` is given and pandas or PyArrow is not installed.
     KeyboardInterrupt
         If Ctrl-C is pressed before a replication is finished.
     BanditRankError
