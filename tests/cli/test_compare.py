@@ -1,6 +1,8 @@
 """``banditrank compare``."""
 
 import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,16 @@ def test_an_interrupted_run_resumes_with_the_same_command(
     )
     monkeypatch.setattr(local, "replicate", real)
     assert run(capsys, *arguments)[0] == 0
+
+
+def test_missing_packages_are_named_before_anything_is_written(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("the backend was opened")
+
+    for package in ("pyarrow", "jinja2"):
+        monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("banditrank.experiments._run_studies.open_backend", fail)
+    message = "jinja2 and pyarrow are required for banditrank compare: pip install 'banditrank[reports]'"
+    check_refusal(capsys, ["compare", *SMALL], f"^banditrank: {re.escape(message)}\n$")

@@ -1,6 +1,7 @@
 """``banditrank reproduce``."""
 
 import json
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -145,4 +146,34 @@ def test_without_duckdb_it_says_how_to_install_it(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    check_refusal(capsys, ["reproduce", "table1"], r"pip install 'banditrank\[logs\]'")
+    message = "duckdb is required for banditrank reproduce: pip install 'banditrank[logs]'"
+    check_refusal(capsys, ["reproduce", "table1"], f"^banditrank: {re.escape(message)}\n$")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "packages", "extras"),
+    [
+        (["--quick"], "duckdb, jinja2, matplotlib, pandas and pyarrow are", "logs,reports"),
+        (["--quick", "small"], "jinja2, matplotlib, pandas and pyarrow are", "reports"),
+        (
+            ["table1", "--backend", "ray"],
+            "duckdb, jinja2, matplotlib, pandas, pyarrow and ray are",
+            "logs,ray,reports",
+        ),
+    ],
+)
+def test_all_missing_extras_are_named_before_any_job(
+    arguments: list[str],
+    packages: str,
+    extras: str,
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("the backend was opened")
+
+    for package in ("duckdb", "jinja2", "matplotlib", "pandas", "pyarrow", "ray"):
+        monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("banditrank.experiments._run_studies.open_backend", fail)
+    message = f"{packages} required for banditrank reproduce: pip install 'banditrank[{extras}]'"
+    check_refusal(capsys, ["reproduce", *arguments], f"^banditrank: {re.escape(message)}\n$")

@@ -103,6 +103,8 @@ def reproduce(
     ------
     InvalidInputError
         If a setting is invalid, or the directory is not writable or holds something else.
+    MissingDependencyError
+        If packages are not installed; names all extras that the studies require.
     BanditRankError
         If another process changed the data of a job during the run.
     KeyboardInterrupt

@@ -7,6 +7,7 @@ from threading import Lock
 
 from banditrank import __version__
 from banditrank._checks import check_integer
+from banditrank._extras import check_extras
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.experiments._job import Job
 from banditrank.experiments._machine_info import describe_machine
@@ -53,6 +54,8 @@ def run_studies(
     ------
     InvalidInputError
         If a setting is invalid, or the directory is not writable or holds something else.
+    MissingDependencyError
+        If packages are not installed; names the extras of all studies and of the backend.
     BanditRankError
         If another process changed the data of a job during the run.
     KeyboardInterrupt
@@ -60,6 +63,8 @@ def run_studies(
     """
     seed = check_integer("seed", seed, 0)
     directory = Path(output)
+    extras = {"reports", *(extra for study in studies for extra in study.extras)}
+    check_extras(kind.command, *extras, *(["ray"] if backend == "ray" else []))
     sweeps = [(study, study.sweep(seed, quick=quick)) for study in studies]  # may raise: before mkdir
     with open_backend(backend, workers=workers, address=address) as opened:  # may raise: before mkdir
         manifest = {"version": __version__, "seed": seed, "quick": quick}

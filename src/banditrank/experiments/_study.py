@@ -136,6 +136,8 @@ class Study:
         Heading above the claim.
     has_agreement
         Whether the checks are summarised as the agreement with the claim.
+    extras
+        Extras that the jobs require beside ``reports``.
     """
 
     name: str
@@ -146,3 +148,4 @@ class Study:
     quick_scale: str
     claim_heading: str = "The paper says"
     has_agreement: bool = True
+    extras: tuple[str, ...] = ()

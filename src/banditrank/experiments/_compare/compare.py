@@ -60,6 +60,8 @@ def compare(
     InvalidInputError
         If a setting is invalid, the directory is not writable or holds something else, or none of the
         policies has a reproduction and nothing else is asked for.
+    MissingDependencyError
+        If a package of the extra ``reports`` is not installed.
     BanditRankError
         If another process changed the data of a job during the run.
     KeyboardInterrupt

@@ -19,6 +19,7 @@ def make_study(training: Path | None = None, profiles: Path | None = None) -> St
         partial(sweep, files=files),
         analyse,
         QUICK_SCALE,
+        extras=("logs",),
     )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from banditrank._extras import requires
 from banditrank.errors import InvalidInputError
 from banditrank.experiments._job import Job
-from banditrank.logs._duckdb_session import import_duckdb
 from banditrank.logs.kdd2012._estimation import ESTIMATORS, estimated_problem
 from banditrank.logs.kdd2012._extraction import Extraction, extract
 from banditrank.logs.kdd2012._files import profile_file, training_file
@@ -121,9 +120,8 @@ def sweep(seed: int, *, quick: bool, files: RawFiles | None = None) -> list[Job]
     Raises
     ------
     InvalidInputError
-        If DuckDB is not installed or a raw file is not readable.
+        If a raw file is not readable.
     """
-    import_duckdb()  # raise before other jobs run if it is missing
     jobs: list[Job] = [SampleLogJob(name="sample-log", rows=QUICK_ROWS if quick else ROWS, seed=seed)]
     if files is None:
         return jobs
