@@ -1,6 +1,7 @@
 """``banditrank solve`` and ``banditrank frontier``."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -250,6 +251,45 @@ def test_compilation_is_announced_once(
     status, output, complaint = run(capsys, *command, str(searched), "--json", "-", is_announcement_kept=True)
     assert (status, strict(output)["version"]) == (0, __version__)
     assert complaint == "banditrank: compiling the solver (first use, may take a minute)\n"
+
+
+COLD = """
+import sys
+from numba.core import event
+from banditrank import kdd2012, solve
+from banditrank._cli.main import main
+from banditrank.solvers._solve import SOLVERS
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        compiled.append(event.data["dispatcher"].py_func.__name__)
+    def on_end(self, event):
+        pass
+
+def run(*arguments):
+    print(len(compiled) > 0, file=sys.stderr)
+    compiled.clear()
+    return solver.run(*arguments)
+
+compiled, solver = [], SOLVERS[sys.argv[4]]
+SOLVERS[sys.argv[4]] = solver._replace(run=run)
+with event.install_listener("numba:compile", Listener()):
+    try:
+        main()
+    finally:
+        print(compiled, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("solver", ["assignment", "enumeration", "permutation-lp"])
+def test_compilation_is_announced_and_not_counted_as_time_to_solve(solver: str, tmp_path: Path) -> None:
+    """With an empty cache: all formulas are compiled before the solver runs, and none after."""
+    words = [sys.executable, "-c", COLD, "solve", "kdd2012", "--solver", solver, "--json", "-"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
+    assert strict(done.stdout)["solver"] == solver
+    announced = "banditrank: compiling the solver (first use, may take a minute)"
+    assert done.stderr.splitlines() == [announced, "True", "[]"]
 
 
 @pytest.mark.parametrize("command", WAITING, ids=lambda words: words[0])

@@ -142,7 +142,7 @@ def format_number(number: float) -> str:
 
 
 @contextmanager
-def announce_compilation(package: str = "solvers._branch_and_bound", what: str = "solver") -> Iterator[None]:
+def announce_compilation(package: str = "solvers", what: str = "solver") -> Iterator[None]:
     """Print a line to standard error when code is compiled, which may take a minute."""
     from banditrank._compilation import notify_on_compile
 

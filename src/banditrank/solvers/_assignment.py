@@ -1,5 +1,6 @@
 """Linear assignment of items to positions: the best ranking when its value is a sum over cells."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -8,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank._compilation import compiled, inlined, internal
 from banditrank.errors import InvalidInputError
 from banditrank.model._rankings import Ranking
-from banditrank.solvers._instance import Instance, score_cells
+from banditrank.solvers._instance import Instance, score_cells, smallest_instance
 from banditrank.solvers._solver import Solver, SolverOptions, SolverResult
-from banditrank.utilities._utility import Utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -226,6 +227,10 @@ def _unsupported_reason(utility: Utility, _items: int, _positions: int) -> str |
 
 
 def _run(instance: Instance, utility: Utility, _: SolverOptions) -> SolverResult:
+    return _assign_items(instance, utility)
+
+
+def _assign_items(instance: Instance, utility: Utility) -> SolverResult:
     scores = np.zeros((instance.n_positions, instance.n_items))
     score_cells(instance, slope(utility) * instance.weights, instance.n_items, scores)
     ranking, total = best_assignment(scores)
@@ -233,4 +238,10 @@ def _run(instance: Instance, utility: Utility, _: SolverOptions) -> SolverResult
     return SolverResult(ranking, total + constant, 1)
 
 
-SOLVER = Solver(_unsupported_reason, _run)
+@cache
+def _prepare() -> None:
+    """Compile or load all formulas by solving the smallest instance."""
+    _assign_items(smallest_instance(), UTILITARIAN)
+
+
+SOLVER = Solver(_unsupported_reason, _run, _prepare)

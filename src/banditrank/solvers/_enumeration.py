@@ -4,16 +4,17 @@ There are P(M, K) = M! / (M − K)! rankings; at most `MAX_ENUMERATED_RANKINGS` 
 """
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._compilation import compiled
-from banditrank.solvers._instance import Instance
+from banditrank.solvers._instance import Instance, smallest_instance
 from banditrank.solvers._solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities._formulas import CompiledUtility, collective
-from banditrank.utilities._utility import Utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -153,22 +154,28 @@ def _unsupported_reason(_: Utility, n_items: int, n_positions: int) -> str | Non
 
 
 def _run(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
-    return _enumerate(instance, utility, options, 1.0)
+    return _enumerate(instance, utility, 1.0, options.seed)
 
 
 def _run_sampling(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
     """Evaluate a share of the rankings; there is no bound on the others."""
-    result = _enumerate(instance, utility, options, options.share)
+    result = _enumerate(instance, utility, options.share, options.seed)
     return result if options.share == 1.0 else result._replace(upper_bound=np.inf)
 
 
-def _enumerate(instance: Instance, utility: Utility, options: SolverOptions, share: float) -> SolverResult:
+def _enumerate(instance: Instance, utility: Utility, share: float, seed: int) -> SolverResult:
     ranking = np.zeros(instance.n_positions, dtype=np.uintp)
     workspace = new_enumeration_workspace(instance.n_user_types, instance.n_items, instance.n_positions)
-    rng = np.random.default_rng(options.seed)  # used only for sampling
+    rng = np.random.default_rng(seed)  # used only for sampling
     best = enumerate_rankings(instance, utility.compiled(), share, rng, workspace, ranking)
     return SolverResult(ranking.astype(np.intp), best, int(workspace.tried[0]))
 
 
-SOLVER = Solver(_unsupported_reason, _run)
-SAMPLING_SOLVER = Solver(_unsupported_reason, _run_sampling)
+@cache
+def _prepare() -> None:
+    """Compile or load all formulas by solving the smallest instance."""
+    _enumerate(smallest_instance(), UTILITARIAN, 1.0, 0)
+
+
+SOLVER = Solver(_unsupported_reason, _run, _prepare)
+SAMPLING_SOLVER = Solver(_unsupported_reason, _run_sampling, _prepare)

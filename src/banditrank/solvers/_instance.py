@@ -85,9 +85,14 @@ def as_instance(problem: ProblemLike, *, bonuses: ArrayLike | None = None, scale
     return Instance(weights, preferences, means, extra)
 
 
+def smallest_instance() -> Instance:
+    """Return an instance of one user type, one item and one position, to compile formulas with."""
+    return Instance(np.ones(1), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1))
+
+
 def _finite(field: str, table: ArrayLike, dimensions: int) -> Floats:
-    try:
-        array = np.ascontiguousarray(table, dtype=np.float64)
+    try:  # a copy: formulas would be compiled again for the read-only arrays of a `Problem`
+        array = np.array(table, dtype=np.float64, order="C", ndmin=1)
     except (TypeError, ValueError):
         raise InvalidInputError(field, "must hold numbers only", table) from None
     if array.ndim != dimensions:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from banditrank.solvers import _enumeration as enumeration
 from banditrank.solvers._branch_and_bound import search
 from banditrank.solvers._enumeration import count_rankings
 from banditrank.solvers._highs import outer_approximation, permutation_lp
-from banditrank.solvers._instance import Instance, as_instance, total_value, values_of
+from banditrank.solvers._instance import Instance, as_instance, smallest_instance, total_value, values_of
 from banditrank.solvers._solution import Solution, gap_unit
 from banditrank.solvers._solver import Progress, Solver, SolverOptions, SolverResult, always_continue
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
@@ -123,7 +124,9 @@ def solve(
         seed=check_integer("seed", seed, 0),
         on_progress=on_progress,
     )
-    SOLVERS[name].prepare()  # after validation, before the time limit starts
+    chosen.compiled()  # after validation, before the time limit starts
+    SOLVERS[name].prepare()
+    _prepare_evaluation()
     start = time.perf_counter()
     result = SOLVERS[name].run(instance, chosen, replace(options, deadline=start + seconds))
     chosen.raise_callback_error()
@@ -232,6 +235,14 @@ def _solution(
         seconds=time.perf_counter() - start,
         user_type_values=values,
     )
+
+
+@cache
+def _prepare_evaluation() -> None:
+    """Compile or load the formulas that evaluate rankings, by evaluating one of the smallest instance."""
+    value = total_value(smallest_instance(), UTILITARIAN.compiled(), np.zeros(1, dtype=np.intp))
+    gap_unit(UTILITARIAN.compiled(), value)
+    UTILITARIAN.evaluate(value)
 
 
 def _ranking(instance: Instance, ranking: ArrayLike) -> Ranking:

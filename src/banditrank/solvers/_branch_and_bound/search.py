@@ -46,7 +46,7 @@ from banditrank.solvers._branch_and_bound.tree import (
     open_bound,
     reset_tree,
 )
-from banditrank.solvers._instance import Instance, copy_instance, values_of
+from banditrank.solvers._instance import Instance, copy_instance, smallest_instance, values_of
 from banditrank.solvers._solver import Progress, Solver, SolverOptions, SolverResult
 from banditrank.utilities._formulas import CUSTOM, MINIMUM
 from banditrank.utilities._utility import NASH, Utility
@@ -357,9 +357,8 @@ def _search(
 @cache
 def _prepare() -> None:
     """Compile or load all formulas by running each on the smallest instance."""
-    instance = Instance(np.ones(1), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1))
     tree = new_tree(1, 1, 1, capacity=8)
-    handle = bind_search(new_search(1, 1, 1, NASH), tree, instance)
+    handle = bind_search(new_search(1, 1, 1, NASH), tree, smallest_instance())
     handle.numbers[BOUND] = np.inf
     for step in (START, REFINE, DROP):
         run_step(handle, step, 0)

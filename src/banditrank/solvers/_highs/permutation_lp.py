@@ -7,6 +7,7 @@ cannot be faster than enumeration. It serves as a baseline.
 """
 
 import time
+from functools import cache
 from itertools import chain, permutations
 
 import numpy as np
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from banditrank._compilation import compiled
 from banditrank.solvers._enumeration import count_rankings, describe_excess
 from banditrank.solvers._highs.model import add_rows, add_variables, new_model, run_until
-from banditrank.solvers._instance import Instance
+from banditrank.solvers._instance import Instance, smallest_instance
 from banditrank.solvers._solution import gap_unit
 from banditrank.solvers._solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities._formulas import CompiledUtility, collective
-from banditrank.utilities._utility import Utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 Floats = NDArray[np.float64]
 
@@ -82,4 +83,10 @@ def _collect(utility: CompiledUtility, weights: Floats, values: Floats, totals: 
         totals[ranking] = collective(utility, weights, values[ranking])
 
 
-SOLVER = Solver(_unsupported_reason, _run)
+@cache
+def _prepare() -> None:
+    """Compile or load the formula by evaluating the smallest instance."""
+    _totals(smallest_instance(), UTILITARIAN, _all_rankings(1, 1))
+
+
+SOLVER = Solver(_unsupported_reason, _run, _prepare)
