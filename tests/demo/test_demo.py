@@ -9,13 +9,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
+import numba
 import pytest
 from helpers.command_line import check_refusal, run
 from helpers.live import wait_until
 
 from banditrank import __version__
+from banditrank._demo import demo
 from banditrank._demo.demo import run_demo
 from banditrank._demo.regret_tracker import RegretTracker
 from banditrank._demo.service import running_service
@@ -206,3 +209,25 @@ def test_it_continues_when_a_surface_is_deleted_and_items_are_added(monkeypatch:
     assert [answer.status_code for answer in responses] == [204, 200]
     (ads,) = result.surfaces
     assert (ads.name, ads.visits, result.is_interrupted) == ("search-ads", 300, False)
+
+
+def test_the_compilation_of_each_surface_is_announced_in_one_line(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_surface = demo._open_surface
+
+    async def compile_anew(*arguments: Any) -> None:
+        def formula() -> int:
+            return 1
+
+        formula.__module__ = "banditrank.policies._thompson_rank"
+        numba.njit(formula)()
+        await open_surface(*arguments)
+
+    monkeypatch.setattr(demo, "_open_surface", compile_anew)
+    status, _, complaint = run(capsys, *QUICK, "--rounds", "3", is_announcement_kept=True)
+    assert status == 0
+    assert [line for line in complaint.splitlines() if "compiling" in line] == [
+        f"banditrank: compiling the policy of {surface} (first use, may take a minute)"
+        for surface in ("search-ads", "home-carousel")
+    ]

@@ -3,6 +3,7 @@
 import shutil
 import sys
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -86,8 +87,15 @@ def demo_command(
     # The environment variable is ignored: it may name the store of a production service.
     with (
         store_address(store, store_file, variable=None) as address,
-        announce_compilation("policies", "policies"),
+        ExitStack() as announcement,
     ):
+
+        def on_open(surface: str) -> None:
+            announcement.close()  # that of the surface before
+            announcement.enter_context(
+                announce_compilation("policies", f"policy of {surface}", on_announce=progress.end)
+            )
+
         result = run_demo(
             port=port,
             store=address,
@@ -95,6 +103,7 @@ def demo_command(
             seed=seed,
             speed=speed,
             stay=stay,
+            on_open=on_open,
             on_ready=lambda url: print_line(f"open {url} to watch it learn; press Ctrl-C to stop"),
             on_finished=on_finished,
             on_progress=progress.show,

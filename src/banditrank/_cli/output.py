@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,11 +142,24 @@ def format_number(number: float) -> str:
 
 
 @contextmanager
-def announce_compilation(package: str = "solvers", what: str = "solver") -> Iterator[None]:
-    """Print a line to standard error when code is compiled, which may take a minute."""
+def announce_compilation(
+    package: str = "solvers", what: str = "solver", on_announce: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Print a line to standard error when code is compiled, which may take a minute.
+
+    Parameters
+    ----------
+    package
+        Package of the code, below ``banditrank``.
+    what
+        What is compiled, in words.
+    on_announce
+        Called before the line is printed.
+    """
     from banditrank._compilation import notify_on_compile
 
     def announce() -> None:
+        on_announce()
         typer.echo(f"banditrank: compiling the {what} (first use, may take a minute)", err=True)
 
     with notify_on_compile(f"banditrank.{package}", announce):

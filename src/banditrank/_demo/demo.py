@@ -72,6 +72,7 @@ def run_demo(
     seed: int = 0,
     speed: float = 50.0,
     stay: bool = False,
+    on_open: Callable[[str], None] = lambda _: None,
     on_ready: Callable[[str], None] = lambda _: None,
     on_finished: Callable[[], None] = lambda: None,
     on_progress: Callable[[Sequence[RegretTracker]], None] = lambda _: None,
@@ -92,6 +93,8 @@ def run_demo(
         Visits per second to each surface; 0 for as fast as the service responds.
     stay
         Whether the service keeps running after all visits, until a signal.
+    on_open
+        Called with the name of each surface before it is opened, which may compile code.
     on_ready
         Called with the service's URL when the first surface exists.
     on_finished
@@ -119,7 +122,14 @@ def run_demo(
         ) as client:
             trackers: list[RegretTracker] = []
             traffic = _run_traffic(
-                client, trackers, store, lambda: on_ready(address), rounds=rounds, seed=seed, speed=speed
+                client,
+                trackers,
+                store,
+                on_open,
+                lambda: on_ready(address),
+                rounds=rounds,
+                seed=seed,
+                speed=speed,
             )
             finished = await _until_stopped(traffic, lambda: on_progress(trackers))
             if finished:
@@ -147,6 +157,7 @@ async def _run_traffic(
     client: AsyncClient,
     trackers: list[RegretTracker],
     store: str | None,
+    on_open: Callable[[str], None],
     on_ready: Callable[[], None],
     *,
     rounds: int | None,
@@ -162,6 +173,7 @@ async def _run_traffic(
     try:
         for stream, make in enumerate(_SURFACES):
             surface = make()
+            on_open(surface.name)
             await _open_surface(client, surface, store)
             if not trackers:
                 on_ready()
