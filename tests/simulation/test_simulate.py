@@ -4,10 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 from banditrank import (
     BetaRewards,
+    Counts,
     Forgetful,
     GreedyRank,
     InvalidInputError,
@@ -15,6 +17,7 @@ from banditrank import (
     Problem,
     SimulationResult,
     Smoothing,
+    ThompsonRank,
     UCBRank,
     UniformRandom,
     Utility,
@@ -24,11 +27,13 @@ from banditrank import (
 )
 from banditrank.policies.baselines._top_rank import TopRank
 from banditrank.policies.schedules import Schedule
+from banditrank.simulation import _run
 from banditrank.simulation._backends.local import LocalBackend
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._regret import equal_regret, personalized_regret
 from banditrank.simulation._replication import Experiment, Replication
 from banditrank.simulation._simulate import default_checkpoints
+from banditrank.solvers._solve import SolverName
 
 
 @pytest.mark.parametrize(
@@ -185,6 +190,49 @@ def test_functions_of_the_same_name_are_distinguished(tmp_path: Path) -> None:
         else:
             with pytest.raises(InvalidInputError, match="whose fingerprint differs"):
                 simulate(policy, kdd2012(), 100, 2, 5, save_to=tmp_path / "utility")
+
+
+@pytest.mark.parametrize("solver", ["enumeration", "spatial"])
+def test_a_utility_that_fails_ends_the_run_within_a_few_rounds(
+    solver: SolverName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function is called once more than it succeeds, and no round after the chunk of the error runs."""
+    failures, chunks = [], []
+    run_rounds = _run._CompiledRun.run_rounds
+
+    def failing(value: float) -> float:
+        if chunks and chunks[-1] > 0:
+            failures.append(value)
+            raise ZeroDivisionError("at once")
+        return value
+
+    def record(run: _run._CompiledRun, rounds: NDArray[np.int64]) -> None:
+        chunks.append(len(rounds))
+        run_rounds(run, rounds)
+
+    monkeypatch.setattr(_run._CompiledRun, "run_rounds", record)
+    utility = Utility.from_function(failing, shape="non-concave", lipschitz=1.0)
+    policy = ThompsonRank(treatment="equal", utility=utility, solver=solver)
+    message = r"^utility function must return a number \(ZeroDivisionError: at once\), got 'custom'$"
+    with pytest.raises(InvalidInputError, match=message):
+        simulate(policy, kdd2012(), 100_000, 1, 0, workers=1)
+    assert len(failures) == 1
+    assert chunks == [0, _run.CALLBACK_CHUNK_ROUNDS]
+
+
+def test_a_utility_that_fails_is_reported_by_rank() -> None:
+    failures = []
+
+    def failing(value: float) -> float:
+        if failures:
+            raise ZeroDivisionError("at once")
+        return value
+
+    utility = Utility.from_function(failing, shape="non-concave")
+    policy = ThompsonRank(treatment="equal", utility=utility, solver="enumeration")
+    failures.append("from now on")
+    with pytest.raises(InvalidInputError, match="ZeroDivisionError: at once"):
+        policy.rank(Counts.empty(n_user_types=1, n_items=3, n_positions=2), 0, rng=np.random.default_rng(0))
 
 
 def test_a_utility_that_fails_during_a_run_is_reported() -> None:

@@ -259,7 +259,7 @@ class CompiledPolicy(Policy):
         Raises
         ------
         InvalidInputError
-            If the counts, the user type or the generator is not valid.
+            If the counts, the user type or the generator is not valid, or the utility's function fails.
         """
         check_counts(counts)
         if not isinstance(rng, np.random.Generator):
@@ -271,7 +271,9 @@ class CompiledPolicy(Policy):
             counts, user_type = counts.pooled(), 0
         now = counts.rounds + 1
         bound = self.bind(counts, rng, scratch=scratch)
-        return bound.rank(int(user_type), now, self.parameters(np.array([now]))[0]).astype(np.intp)
+        ranking = bound.rank(int(user_type), now, self.parameters(np.array([now]))[0])
+        self.utility.raise_callback_error()
+        return ranking.astype(np.intp)
 
 
 @inlined

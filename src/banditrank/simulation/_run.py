@@ -28,6 +28,7 @@ from banditrank.simulation._timeline_counts import Segment, TimelineCounts, segm
 
 MAX_CHUNK_ROUNDS = 1 << 16  # bounds memory, whatever the horizon
 CHUNK_SECONDS = 0.1  # target duration of a chunk: the delay of Ctrl-C and of progress
+CALLBACK_CHUNK_ROUNDS = 16  # for a utility that is called back: rounds that may follow its error
 MIN_FUSED_ROUNDS = 50_000_000  # from here on a fused loop pays for its compilation
 _NO_ITEM = np.iinfo(np.uintp).max
 
@@ -62,7 +63,9 @@ def replicate(experiment: Experiment, index: int, advance: Advance) -> Replicati
 def _replicate_compiled(
     experiment: Experiment, policy: CompiledPolicy, index: int, advance: Advance
 ) -> Replication:
-    run, chunk = _CompiledRun(experiment, policy, index), 256
+    run = _CompiledRun(experiment, policy, index)
+    max_chunk = CALLBACK_CHUNK_ROUNDS if policy.utility.has_callback else MAX_CHUNK_ROUNDS
+    chunk = min(256, max_chunk)
     for segment in segments(experiment.timeline, experiment.policy.forget_every, experiment.horizon):
         run.enter(segment)
         first = segment.first
@@ -75,7 +78,7 @@ def _replicate_compiled(
             first += len(rounds)
             seconds = time.perf_counter() - start
             if seconds < CHUNK_SECONDS / 4 and len(rounds) == chunk:
-                chunk = min(chunk * 4, MAX_CHUNK_ROUNDS)
+                chunk = min(chunk * 4, max_chunk)
             elif seconds > CHUNK_SECONDS * 4:
                 chunk = max(chunk // 4, 1)
     return _make_replication(

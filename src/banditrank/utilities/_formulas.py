@@ -101,10 +101,13 @@ def collectives(
 class _FunctionPointer(numba.types.WrapperAddressProtocol):
     """A function as an address and a signature: formulas that take it are compiled once for all functions."""
 
-    def __init__(self, address: int, owner: object, failures: list[BaseException]) -> None:
+    def __init__(
+        self, address: int, owner: object, failures: list[BaseException], *, is_callback: bool
+    ) -> None:
         self._address = address
         self._owner = owner  # a reference, so that the function outlives its address
         self.failures = failures  # errors of the function: compiled code cannot raise them
+        self.is_callback = is_callback  # whether the function is called back in Python
 
     def __wrapper_address__(self) -> int:
         return self._address
@@ -122,10 +125,12 @@ def function_pointer(function: Callable[[float], float] | None) -> Any:
         except Exception:  # noqa: BLE001 - any compiler error: fall back to calling Python
             safe = False
         if safe:
-            return _FunctionPointer(compiled.address or 0, compiled, [])
+            return _FunctionPointer(compiled.address or 0, compiled, [], is_callback=False)
     failures: list[BaseException] = []
 
     def called_back(value: float) -> float:
+        if failures:  # not yet raised: the caller computes nothing of use
+            return math.nan
         try:
             return float(function(value)) if function else value
         except BaseException as error:  # noqa: BLE001 - raised later, KeyboardInterrupt included
@@ -134,7 +139,7 @@ def function_pointer(function: Callable[[float], float] | None) -> Any:
 
     callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(called_back)
     address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    return _FunctionPointer(address, callback, failures)
+    return _FunctionPointer(address, callback, failures, is_callback=True)
 
 
 def _may_raise(function: Callable[[float], float]) -> bool:

@@ -170,10 +170,18 @@ class Utility:
         self.raise_callback_error()
         return np.array(flat).reshape(values.shape)
 
+    @property
+    def has_callback(self) -> bool:
+        """Whether compiled code calls f or f' back in Python, because Numba cannot compile it."""
+        compiled = self.compiled()
+        pointers = (self.function, compiled.function), (self.derivative, compiled.derivative)
+        return any(function is not None and pointer.is_callback for function, pointer in pointers)
+
     def raise_callback_error(self) -> None:
         """Raise the first error of the utility's function or derivative since the last call.
 
-        Compiled code cannot raise it: a failed callback returns NaN and records its error.
+        Compiled code cannot raise it: a failed callback records its error, and returns NaN without calling
+        the function again until the error is raised here.
 
         Raises
         ------

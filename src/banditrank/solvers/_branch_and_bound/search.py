@@ -318,6 +318,7 @@ def _search(
     root.numbers[:] = _GAP_MARGIN * options.target_gap, aside, np.inf
     run_step(root, START, 0)
     run_step(root, REFINE, 0)
+    utility.raise_callback_error()
     bound, before = root.numbers[BOUND], np.inf
     while bound > -np.inf and before - bound > _MIN_PROGRESS * (bound - incumbent.levels[VALUE]):
         if time.perf_counter() >= options.deadline:
@@ -342,6 +343,7 @@ def _search(
         run_step(handle, RESET, 0)
         while time.perf_counter() < options.deadline:
             run_step(handle, EXPLORE, _NODES_PER_CHECK)
+            utility.raise_callback_error()
             if handle.status[0] != MORE:
                 break
             found = Progress(
