@@ -154,11 +154,6 @@ def wrap_formula(build: Callable[..., Callable[..., Any]], formula: Callable[...
     return build(_by_name(getattr(formula, "py_func", formula)))
 
 
-def native_functions() -> list[Any]:
-    """Return the native functions of this process, with their numbers of `cache_hits`."""
-    return _NATIVE_FUNCTIONS
-
-
 def _compile(
     function: Callable[..., Any], options: dict[str, Any], *, is_cached: bool = True
 ) -> Callable[..., Any]:
