@@ -1,9 +1,12 @@
 # Request a ranking and report a click, with curl. Starts a service, and stops it at the end.
 set -eu
-cd "$(mktemp -d)"
+directory=$(mktemp -d)
+trap 'rm -r "$directory"' EXIT
+trap 'exit 130' INT TERM
+cd "$directory"
 banditrank serve --port 8429 --store sqlite:example.db 2>service.log &
 service=$!
-trap 'kill $service; wait $service || true' EXIT
+trap 'kill $service || true; wait $service || true; rm -r "$directory"' EXIT
 address=http://127.0.0.1:8429
 curl --silent --retry 60 --retry-connrefused --retry-delay 1 --output health.json $address/healthz
 

@@ -33,11 +33,15 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
     copy = tmp_path / example.name
     copy.write_text(text.replace("8429", str(free_port())))
     assert ("8429" in text) == (example.name == "curl.sh")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**ENVIRONMENT, "TMPDIR": str(temporary)}
     done = subprocess.run(
-        [program, str(copy)], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        [program, str(copy)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+    assert not list(temporary.iterdir()), "temporary files are removed"
 
 
 def _readme_commands() -> list[str]:
