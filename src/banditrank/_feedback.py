@@ -1,6 +1,9 @@
 """Feedback for one ranking, as the engine and the clients take it in batches."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from banditrank.errors import InvalidInputError
 
 
 class Feedback(NamedTuple):
@@ -11,11 +14,32 @@ class Feedback(NamedTuple):
     ranking_id
         Id of the ranking.
     clicked
-        The item that was clicked, None for none.
+        The item that was clicked, or several under the click model ``position-based``; None for none.
     reward
-        Value of the click, from 0 to 1.
+        Value of a click, from 0 to 1. A larger one for the same item replaces it until the ranking is
+        counted.
+    final
+        Whether to count the ranking now, with the clicks recorded before. Otherwise it is counted when its
+        attribution window closes, and more clicks and rewards may follow. By default True, except for clicks
+        under ``position-based``.
     """
 
     ranking_id: str
-    clicked: str | None = None
+    clicked: str | Sequence[str] | None = None
     reward: float = 1.0
+    final: bool | None = None
+
+    @property
+    def clicked_items(self) -> tuple[str, ...]:
+        """The items that were clicked.
+
+        Raises
+        ------
+        InvalidInputError
+            If they are not names.
+        """
+        clicked = self.clicked
+        items = () if clicked is None else (clicked,) if isinstance(clicked, str) else clicked
+        if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+            raise InvalidInputError("clicked", "must be a name or a list of names", clicked)
+        return tuple(items)

@@ -138,34 +138,39 @@ class Ranker:
         self._engine.touch()
         return self._runtime.rank_batch(user_types)
 
-    def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
-        """Count the feedback for a ranking, and wait until that is durable.
+    def feedback(
+        self,
+        ranking_id: str,
+        *,
+        clicked: str | Sequence[str] | None = None,
+        reward: float = 1.0,
+        final: bool | None = None,
+    ) -> str:
+        """Count or record the feedback for a ranking, and wait until that is durable.
 
         Parameters
         ----------
-        ranking_id
-            Id of the ranking.
-        clicked
-            The item that was clicked, None for none.
-        reward
-            Value of the click, from 0 to 1.
+        ranking_id, clicked, reward, final
+            As for `Feedback`.
 
         Returns
         -------
         str
-            ``counted``, or ``repeated`` if the same feedback was counted before.
+            ``counted``; ``recorded`` if the ranking is counted later; or ``repeated`` if the feedback adds
+            nothing.
 
         Raises
         ------
         FeedbackError
             If the ranking is unknown, its window closed, or other feedback was counted for it.
         InvalidInputError
-            If the item was not shown, or the reward is not from 0 to 1.
+            If an item was not shown, the reward is not from 0 to 1, there are more clicks than the click
+            model allows, or feedback without a click is not final.
         StoreUnavailableError
             If the store cannot be written to; the same feedback may be sent again.
         """
         self._engine.touch()
-        return self._engine.feedback(ranking_id, clicked=clicked, reward=reward)
+        return self._engine.feedback(ranking_id, clicked=clicked, reward=reward, final=final)
 
     def feedback_batch(self, feedback: Iterable[Feedback]) -> list[str | Exception]:
         """Count the feedback for several rankings, and wait until that is durable.
@@ -173,7 +178,7 @@ class Ranker:
         Returns
         -------
         list of str or Exception
-            ``counted``, ``repeated`` or the error that rejected it, for each feedback in order.
+            ``counted``, ``recorded``, ``repeated`` or the error that rejected it, for each feedback in order.
 
         Raises
         ------

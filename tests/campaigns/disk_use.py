@@ -45,7 +45,7 @@ def rankings(surface: int, number: int, n_positions: int, start: int, seed: int)
         key = new_key(start + WINDOW + index // RATE, chance.randbytes(NONCE_BYTES))
         items = tuple(chance.sample(range(N_ITEMS), n_positions))
         shown = Impression(surface, key, pack_ranking(chance.randrange(len(USER_TYPES)), items))
-        clicked = Outcome(chance.randrange(n_positions), REWARD_UNITS)
+        clicked = Outcome.of(chance.randrange(n_positions), REWARD_UNITS)
         yield Event(shown, clicked if chance.random() < CLICKED else NOT_CLICKED)
 
 

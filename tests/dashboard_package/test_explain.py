@@ -124,7 +124,7 @@ def test_policies_that_do_not_sample_are_explained_by_estimates() -> None:
 
 def outcome_of(ranker: Ranker, ranking_id: str) -> tuple:
     outcome = ranker.explain(ranking_id).outcome
-    return outcome.state, outcome.item, outcome.reward
+    return outcome.state, [(one.item, one.position, one.reward) for one in outcome.clicks]
 
 
 def test_an_explanation_has_the_outcome() -> None:
@@ -132,9 +132,9 @@ def test_an_explanation_has_the_outcome() -> None:
         waiting, ignored, clicked = (ranker.rank("new") for _ in range(3))
         ranker.feedback(ignored.id)
         ranker.feedback(clicked.id, clicked=clicked.items[1], reward=0.25)
-        assert outcome_of(ranker, waiting.id) == ("pending", None, None)
-        assert outcome_of(ranker, ignored.id) == ("not-clicked", None, None)
-        assert outcome_of(ranker, clicked.id) == ("clicked", clicked.items[1], 0.25)
+        assert outcome_of(ranker, waiting.id) == ("pending", [])
+        assert outcome_of(ranker, ignored.id) == ("not-clicked", [])
+        assert outcome_of(ranker, clicked.id) == ("clicked", [(clicked.items[1], 2, 0.25)])
 
 
 def test_an_impression_without_feedback_is_discarded_if_so_set() -> None:
@@ -142,7 +142,7 @@ def test_an_impression_without_feedback_is_discarded_if_so_set() -> None:
     with a_ranker(a_surface(unreported="discarded"), clock=clock) as ranker:
         shown = ranker.rank("new")
         clock.now += 10_000
-        assert outcome_of(ranker, shown.id) == ("discarded", None, None)
+        assert outcome_of(ranker, shown.id) == ("discarded", [])
 
 
 def test_a_ranking_whose_counts_were_pruned_cannot_be_explained() -> None:

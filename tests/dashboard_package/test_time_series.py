@@ -20,7 +20,7 @@ START = 10**12
 
 
 def shown_event(user_type: int, items: tuple[int, ...], clicked: int | None = None) -> Event:
-    outcome = Outcome(-1, 0) if clicked is None else Outcome(clicked, REWARD_UNITS)
+    outcome = Outcome() if clicked is None else Outcome.of(clicked, REWARD_UNITS)
     return Event(Impression(1, b"", pack_ranking(user_type, items)), outcome)
 
 
@@ -44,7 +44,9 @@ def counted(changes: list[tuple[int, list[Event]]], start_ms: int, width_ms: int
         bucket = (at - start_ms) // width_ms
         for event in events if bucket < size else ():
             table[0, bucket, event.impression.user_type] += 1
-            table[1, bucket, event.impression.user_type] += event.outcome.reward / REWARD_UNITS
+            table[1, bucket, event.impression.user_type] += (
+                sum(one.reward for one in event.outcome.clicks) / REWARD_UNITS
+            )
     return table
 
 
@@ -223,7 +225,10 @@ def test_the_last_hour_equals_counting_directly(seed: int, number: int) -> None:
     recent = [event for at, events in changes if now // 60_000 - at // 60_000 < 60 for event in events]
     totals = time_series.last_hour(now)
     assert totals.visits.sum() == len(recent)
-    assert totals.clicks.sum() == sum(event.outcome.reward for event in recent) / REWARD_UNITS
+    assert (
+        totals.clicks.sum()
+        == sum(one.reward for event in recent for one in event.outcome.clicks) / REWARD_UNITS
+    )
 
 
 def test_a_clock_that_was_ahead_does_not_hide_the_last_hour() -> None:

@@ -311,17 +311,17 @@ def test_submitted_feedback_is_reported_by_the_deliver_hook() -> None:
         shown = engine.create_surface(a_surface()).rank("new")
         submit = partial(engine.submit_feedback, callback=results.append)
         for expected in ("counted", "repeated"):
-            assert submit(shown.id, clicked=shown.items[0])
+            assert submit(Feedback(shown.id, shown.items[0]))
             assert result() == expected
-        assert submit(shown.id)
+        assert submit(Feedback(shown.id))
         assert isinstance(result(), ConflictingFeedbackError)
         with pytest.raises(UnknownRankingError):
-            submit("forged")
+            submit(Feedback("forged"))
         with pytest.raises(UnknownNameError):
-            submit(shown.id, clicked="z")
+            submit(Feedback(shown.id, "z"))
         engine.delete_surface("home")
         with pytest.raises(UnknownRankingError):
-            submit(shown.id)
+            submit(Feedback(shown.id))
         assert calls.empty()
 
 
@@ -334,19 +334,21 @@ def test_submitting_feedback_reads_the_store_only_if_allowed() -> None:
         submit = partial(ranker._engine.submit_feedback, callback=results.append)
         clock.now += 61.0
         store.reads = 0
-        assert not submit(counted.id), "its outcome must be read"
+        assert not submit(Feedback(counted.id)), "its outcome must be read"
         assert (store.reads, results) == (0, [])
-        assert submit(counted.id, may_read_store=True)
+        assert submit(Feedback(counted.id), may_read_store=True)
         assert results == ["repeated"]
         with pytest.raises(ExpiredRankingError):
-            submit(late.id, may_read_store=True)
+            submit(Feedback(late.id), may_read_store=True)
     with contextlib.closing(Engine(store, clock=clock)) as engine:
         engine._sync_loop.close()
         clock.now -= 61.0
         with a_ranker(Surface("new", items=["a"], n_positions=1), store, clock=clock) as other:
             shown = other.rank("everybody")
         store.reads = 0
-        assert not engine.submit_feedback(shown.id, callback=results.append), "its surface must be loaded"
+        assert not engine.submit_feedback(Feedback(shown.id), callback=results.append), (
+            "its surface must be loaded"
+        )
         assert store.reads == 0
         assert engine.feedback(shown.id) == "counted"
     assert results == ["repeated"]
@@ -380,7 +382,10 @@ def test_unknown_user_types_and_items_are_rejected_and_change_nothing() -> None:
                 ranker.rank(user_type)
         shown = ranker.rank("new")
         hidden = next(item for item in ranker.surface.items if item not in shown.items)
-        for clicked in (hidden, "nothing", "", 0, [shown.items[0]]):
+        for clicked in (hidden, "nothing", "", [hidden]):
             with pytest.raises(UnknownNameError, match="clicked must be one of"):
+                ranker.feedback(shown.id, clicked=clicked)
+        for clicked in (0, {shown.items[0]: 1}, [0]):
+            with pytest.raises(InvalidInputError, match="clicked must be a name or a list of names"):
                 ranker.feedback(shown.id, clicked=clicked)
         assert totals(ranker) == (0, 0.0)

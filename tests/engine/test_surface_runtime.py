@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from helpers.live import ITEMS, TYPES, a_ranker, a_surface, play, seeded, wait_until
 
+from banditrank._feedback import Feedback
 from banditrank._ranker import Ranker
 from banditrank.engine._engine import Engine
 from banditrank.errors import InvalidInputError, UnknownNameError
@@ -91,7 +92,7 @@ def test_feedback_for_a_new_item_can_be_read_as_soon_as_its_revision_is_cached(
         def add_and_read(*args: Any) -> None:
             add(*args)
             if cached := two._engine.cached_ranking(shown.id):
-                read.append(cached[0].event(cached[1], "late", 1.0))
+                read.append(cached[0].event(cached[1], Feedback(shown.id, "late")))
 
         monkeypatch.setattr(validator, "add", add_and_read)
         assert two.feedback(shown.id, clicked="late") == "counted"

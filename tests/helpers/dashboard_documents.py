@@ -173,7 +173,10 @@ def explanation(made: Made, ranking: str) -> Document:
         "treatment": surface["treatment"],
         "utility": surface["utility"] if equal else None,
         "is_reproduced": True,
-        "outcome": {"state": "clicked", "item": names[0], "reward": 1.0},
+        "outcome": {
+            "state": "clicked",
+            "clicks": [{"item": names[0], "position": 1, "reward": 1.0}],
+        },
         "basis": "posterior-sample",
         "is_type_used": not equal,
         "beliefs": [
@@ -338,7 +341,7 @@ def _recent(
                 "feedback": "clicked"
                 if clicked
                 else ("pending", "not-clicked", "unreported")[index // 2 % 3],
-                "clicked": ranking[0] if clicked else None,
+                "clicked": [ranking[0]] if clicked else [],
             }
         )
     return recent

@@ -1,7 +1,7 @@
 """Asynchronous client of the ranking service."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -74,22 +74,26 @@ class AsyncClient:
         """Return a ranking for a user of each type, in one request."""
         return await self._send(calls.rank_batch(surface, user_types))
 
-    async def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
+    async def feedback(
+        self,
+        ranking_id: str,
+        *,
+        clicked: str | Sequence[str] | None = None,
+        reward: float = 1.0,
+        final: bool | None = None,
+    ) -> str:
         """Send the feedback for a ranking; it is durable when this returns.
 
         Parameters
         ----------
-        ranking_id
-            Id of the ranking.
-        clicked
-            The item that was clicked; None if none was.
-        reward
-            Value of the click, from 0 to 1; must be omitted without a click.
+        ranking_id, clicked, reward, final
+            As for `Feedback`.
 
         Returns
         -------
         str
-            ``counted``, or ``repeated`` if the same feedback was counted before.
+            ``counted``; ``recorded`` if the ranking is counted later; or ``repeated`` if the feedback adds
+            nothing.
 
         Raises
         ------
@@ -100,7 +104,7 @@ class AsyncClient:
         ConflictingFeedbackError
             If different feedback was counted before.
         """
-        return await self._send(calls.feedback(ranking_id, clicked, reward))
+        return await self._send(calls.feedback(Feedback(ranking_id, clicked, reward, final)))
 
     async def feedback_batch(self, feedback: Iterable[Feedback]) -> list[str | Exception]:
         """Count the feedback for several rankings, and wait until that is durable.
@@ -108,7 +112,7 @@ class AsyncClient:
         Returns
         -------
         list of str or Exception
-            ``counted``, ``repeated`` or the error that rejected it, for each feedback in order.
+            ``counted``, ``recorded``, ``repeated`` or the error that rejected it, for each feedback in order.
         """
         return await self._send(calls.feedback_batch(feedback))
 

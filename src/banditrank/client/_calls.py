@@ -63,10 +63,16 @@ def rank_batch(surface: str, user_types: Iterable[str]) -> ApiCall[list[ShownRan
     return ApiCall("POST", path, _parse_rankings, body, is_retryable=False, retry_statuses=(503,))
 
 
-def feedback(ranking_id: str, clicked: str | None, reward: float) -> ApiCall[str]:
+def feedback(feedback: Feedback) -> ApiCall[str]:
     """Return the call that sends feedback."""
-    body = {"ranking": ranking_id, "clicked": clicked, "reward": reward}
+    body = _feedback_body(feedback)
     return ApiCall("POST", "/v1/feedback", lambda response: str(response["status"]), body)
+
+
+def _feedback_body(feedback: Feedback) -> dict[str, Any]:
+    clicked = feedback.clicked if isinstance(feedback.clicked, str | None) else list(feedback.clicked)
+    body = {"ranking": feedback.ranking_id, "clicked": clicked, "reward": feedback.reward}
+    return body if feedback.final is None else body | {"final": feedback.final}
 
 
 def feedback_batch(feedback: Iterable[Feedback]) -> ApiCall[list[str | Exception]]:
@@ -75,8 +81,8 @@ def feedback_batch(feedback: Iterable[Feedback]) -> ApiCall[list[str | Exception
     for one in feedback:
         if not isinstance(one, Feedback):
             raise InvalidInputError("feedback", "must consist of Feedback tuples", one)
-    batch = [{"ranking": one.ranking_id, "clicked": one.clicked, "reward": one.reward} for one in feedback]
-    return ApiCall("POST", "/v1/feedback/batch", _parse_feedback_results, {"feedback": batch})
+    body = {"feedback": [_feedback_body(one) for one in feedback]}
+    return ApiCall("POST", "/v1/feedback/batch", _parse_feedback_results, body)
 
 
 def surfaces() -> ApiCall[list[dict[str, Any]]]:

@@ -1,7 +1,7 @@
 """Synchronous client of the ranking service."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -72,22 +72,26 @@ class Client:
         """Return a ranking for a user of each type, in one request."""
         return self._send(calls.rank_batch(surface, user_types))
 
-    def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
+    def feedback(
+        self,
+        ranking_id: str,
+        *,
+        clicked: str | Sequence[str] | None = None,
+        reward: float = 1.0,
+        final: bool | None = None,
+    ) -> str:
         """Send the feedback for a ranking; it is durable when this returns.
 
         Parameters
         ----------
-        ranking_id
-            Id of the ranking.
-        clicked
-            The item that was clicked; None if none was.
-        reward
-            Value of the click, from 0 to 1; must be omitted without a click.
+        ranking_id, clicked, reward, final
+            As for `Feedback`.
 
         Returns
         -------
         str
-            ``counted``, or ``repeated`` if the same feedback was counted before.
+            ``counted``; ``recorded`` if the ranking is counted later; or ``repeated`` if the feedback adds
+            nothing.
 
         Raises
         ------
@@ -98,7 +102,7 @@ class Client:
         ConflictingFeedbackError
             If different feedback was counted before.
         """
-        return self._send(calls.feedback(ranking_id, clicked, reward))
+        return self._send(calls.feedback(Feedback(ranking_id, clicked, reward, final)))
 
     def feedback_batch(self, feedback: Iterable[Feedback]) -> list[str | Exception]:
         """Count the feedback for several rankings, and wait until that is durable.
@@ -106,7 +110,7 @@ class Client:
         Returns
         -------
         list of str or Exception
-            ``counted``, ``repeated`` or the error that rejected it, for each feedback in order.
+            ``counted``, ``recorded``, ``repeated`` or the error that rejected it, for each feedback in order.
         """
         return self._send(calls.feedback_batch(feedback))
 

@@ -105,7 +105,7 @@ class ImpressionDocument(TypedDict):
     """An impression that this process issued.
 
     reason compares it with the best ranking at that time, explored_items are its items that were not in that
-    one, and clicked is the clicked item.
+    one, and clicked are the clicked items.
     """
 
     id: str
@@ -115,7 +115,7 @@ class ImpressionDocument(TypedDict):
     reason: RankingComparison
     explored_items: list[int]
     feedback: FeedbackState
-    clicked: int | None
+    clicked: list[int]
 
 
 class TreatmentDocument(TypedDict):

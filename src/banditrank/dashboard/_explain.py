@@ -1,7 +1,7 @@
 """Explanation of a single ranking, recomputed from the counts that it was computed from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Literal, TypeAlias
@@ -31,6 +31,15 @@ OutcomeState: TypeAlias = Literal["pending", "clicked", "not-clicked", "discarde
 
 
 @dataclass(frozen=True, slots=True)
+class ClickedItem:
+    """An item that was clicked."""
+
+    item: str
+    position: int  # 1 is the first
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
 class RankingOutcome:
     """Outcome of a ranking.
 
@@ -40,13 +49,12 @@ class RankingOutcome:
         ``pending`` while feedback is awaited; ``discarded`` if the attribution window closed without feedback
         and the ranking was not counted; ``pruned`` if the outcome was pruned, and is only part of the
         counts.
-    item, reward
-        The clicked item and the reward of the click; None without a click.
+    clicks
+        The clicked items in order of positions. Of a pending ranking, those so far.
     """
 
     state: OutcomeState
-    item: str | None = None
-    reward: float | None = None
+    clicks: list[ClickedItem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,10 +311,11 @@ def _outcome(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRanking) -> 
         return RankingOutcome("discarded" if runtime.surface.unreported == "discarded" else "pending")
     if outcome == DISCARDED:
         return RankingOutcome("discarded")
-    if outcome.position < 0:
-        return RankingOutcome("not-clicked")
-    item = runtime.surface.items[impression.items[outcome.position]]
-    return RankingOutcome("clicked", item, outcome.reward / REWARD_UNITS)
+    names = [runtime.surface.items[number] for number in impression.items]
+    clicks = [ClickedItem(names[k], k + 1, reward / REWARD_UNITS) for k, reward in outcome.clicks]
+    if not outcome.is_final:
+        return RankingOutcome("pending", clicks)
+    return RankingOutcome("clicked" if clicks else "not-clicked", clicks)
 
 
 def _reason(

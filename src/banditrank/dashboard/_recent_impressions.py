@@ -42,7 +42,7 @@ class RecentImpressions:
                     outcome = self._runtime.store.outcome(self._runtime.surface_id, key)
                     if outcome is not None:
                         outcomes[key] = outcome
-        self._outcomes = outcomes
+        self._outcomes = {key: outcome for key, outcome in outcomes.items() if outcome.is_final}
         return [_document(one, outcomes.get(one.impression.key), now) for one in latest]
 
     def ranking_shares(
@@ -83,14 +83,14 @@ def _document(recent: RecentImpression, outcome: Outcome | None, now: float) -> 
         "reason": _compare(tuple(items), best),
         "explored_items": [] if best is None else [item for item in items if item not in best],
         "feedback": feedback,
-        "clicked": items[outcome.position] if outcome is not None and feedback == "clicked" else None,
+        "clicked": [] if outcome is None else [items[click.position] for click in outcome.clicks],
     }
 
 
 def _feedback_state(outcome: Outcome | None, *, has_expired: bool) -> FeedbackState:
     if outcome is None or outcome == DISCARDED:
         return "unreported" if has_expired or outcome == DISCARDED else "pending"
-    return "not-clicked" if outcome.position < 0 else "clicked"
+    return "clicked" if outcome.clicks else "not-clicked"
 
 
 def _compare(items: tuple[int, ...], best: tuple[int, ...] | None) -> RankingComparison:

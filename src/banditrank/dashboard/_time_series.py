@@ -105,8 +105,8 @@ class TimeSeries:
     >>> from banditrank.storage._records import Event, Outcome, Impression, pack_ranking
     >>> impression = Impression(1, b"", pack_ranking(0, (4, 2)))
     >>> time_series = TimeSeries(1000, n_user_types=1)
-    >>> time_series.add(5000, encode_cells([Event(impression, Outcome(1, REWARD_UNITS))]))
-    >>> time_series.add(6500, encode_cells([Event(impression, Outcome(-1, 0))]))
+    >>> time_series.add(5000, encode_cells([Event(impression, Outcome.of(1, REWARD_UNITS))]))
+    >>> time_series.add(6500, encode_cells([Event(impression, Outcome())]))
     >>> closed = time_series.closed_buckets(7000)
     >>> closed.start_ms, closed.visits.tolist(), closed.clicks.tolist()
     (5000, [[1], [1]], [[1.0], [0.0]])

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TypeAlias
 
@@ -34,7 +34,7 @@ _MAX_UPDATE_ATTEMPTS = 20  # of a definition that other processes update as well
 logger = logging.getLogger(__name__)
 
 FeedbackResult: TypeAlias = str | Exception
-"""Status of feedback, ``counted`` or ``repeated``, or the error that rejected it."""
+"""Status of feedback, ``counted``, ``recorded`` or ``repeated``, or the error that rejected it."""
 
 
 class Engine:
@@ -222,26 +222,20 @@ class Engine:
 
     def submit_feedback(
         self,
-        ranking_id: str,
+        feedback: Feedback,
         *,
         callback: Callable[[FeedbackResult], None],
-        clicked: str | None = None,
-        reward: float = 1.0,
         may_read_store: bool = False,
     ) -> bool:
         """Validate feedback and queue it for the next group commit, without waiting for the commit.
 
         Parameters
         ----------
-        ranking_id
-            Identifies the ranking.
+        feedback
+            The feedback.
         callback
-            Called exactly once if this returns True, by the engine's `deliver`: with ``counted`` or
-            ``repeated`` once that is durable, or with the error that rejected the feedback.
-        clicked
-            The item that was clicked, None for none.
-        reward
-            Value of the click, from 0 to 1.
+            Called exactly once if this returns True, by the engine's `deliver`: with the status as for
+            `feedback` once that is durable, or with the error that rejected the feedback.
         may_read_store
             Whether to read the store if the ranking's surface or revision is not loaded, or its attribution
             window has closed. Reading blocks, so an event loop leaves this False and repeats the call in a
@@ -257,13 +251,13 @@ class Engine:
         BanditRankError
             If the feedback is invalid, or cannot be queued; `callback` is not called.
         """
-        found = self.cached_ranking(ranking_id)
+        found = self.cached_ranking(feedback.ranking_id)
         if found is None:
             if not may_read_store:
                 return False
-            found = self.issued_ranking(ranking_id)
+            found = self.issued_ranking(feedback.ranking_id)
         runtime, issued = found
-        event = runtime.event(issued, clicked, reward)
+        event = runtime.event(issued, feedback)
         if runtime.has_expired(issued):
             if not may_read_store:
                 return False
@@ -273,24 +267,37 @@ class Engine:
             self.committer.submit(event, _on_commit(runtime, event, callback))
         return True
 
-    def feedback(self, ranking_id: str, *, clicked: str | None = None, reward: float = 1.0) -> str:
-        """Count feedback, and wait until that is durable.
+    def feedback(
+        self,
+        ranking_id: str,
+        *,
+        clicked: str | Sequence[str] | None = None,
+        reward: float = 1.0,
+        final: bool | None = None,
+    ) -> str:
+        """Count or record feedback, and wait until that is durable.
+
+        Parameters
+        ----------
+        ranking_id, clicked, reward, final
+            As for `Feedback`.
 
         Returns
         -------
         str
-            ``counted``, or ``repeated`` if the same feedback was counted before.
+            ``counted``; ``recorded`` if the ranking is counted later; or ``repeated`` if the feedback adds
+            nothing.
 
         Raises
         ------
         FeedbackError
             If the ranking is unknown, its window closed, or other feedback was counted for it.
         InvalidInputError
-            If the item was not shown, or the reward is not from 0 to 1.
+            If it is not valid: see `SurfaceRuntime.event`.
         StoreUnavailableError
             If the store cannot be written to; the same feedback may be sent again.
         """
-        (result,) = self.feedback_batch([Feedback(ranking_id, clicked, reward)])
+        (result,) = self.feedback_batch([Feedback(ranking_id, clicked, reward, final)])
         if isinstance(result, Exception):
             raise result
         return result
@@ -313,13 +320,7 @@ class Engine:
     def _submit(self, feedback: Feedback) -> Future[FeedbackResult]:
         future: Future[FeedbackResult] = Future()
         try:
-            self.submit_feedback(
-                feedback.ranking_id,
-                clicked=feedback.clicked,
-                reward=feedback.reward,
-                callback=future.set_result,
-                may_read_store=True,
-            )
+            self.submit_feedback(feedback, callback=future.set_result, may_read_store=True)
         except BanditRankError as error:  # rejects this feedback, not others of a batch
             future.set_result(error)
         return future

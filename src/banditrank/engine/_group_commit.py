@@ -242,7 +242,7 @@ class GroupCommitter:
 
 
 def feedback_status(outcome: CommitOutcome) -> str:
-    """Return the feedback status, ``counted`` or ``repeated``.
+    """Return the feedback status, ``counted``, ``recorded`` or ``repeated``.
 
     Raises
     ------

@@ -14,6 +14,7 @@ from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, U
 from banditrank.policies._base import CompiledPolicy, Treatment
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
+SurfaceClickModel: TypeAlias = Literal["single-look", "position-based"]
 
 MAX_USER_TYPES, MAX_ITEMS, MAX_POSITIONS = 1_000, 10_000, 100
 MAX_CELLS = 2_000_000
@@ -56,6 +57,9 @@ class Surface:
         Maximum age of the counts behind a ranking; 0 for always the latest.
     keep_seconds
         How long single rankings are kept, so that they can be explained and repeated feedback recognised.
+    click_model
+        How users look at a ranking: ``single-look``, at one position, so that they click at most once; or
+        ``position-based``, at each position independently, so that they may click several items.
 
     Raises
     ------
@@ -94,6 +98,7 @@ class Surface:
     unreported: Unreported = "not-clicked"
     refresh_seconds: float = 0.25
     keep_seconds: float = 30 * _DAY
+    click_model: SurfaceClickModel = "single-look"
     compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,8 +121,12 @@ class Surface:
         if cells > MAX_CELLS:
             rule = f"must be at most {MAX_CELLS:,}"
             raise InvalidInputError("user types × items × positions", rule, cells)
-        if self.unreported not in get_args(Unreported):
-            raise UnknownNameError("unreported", self.unreported, get_args(Unreported))
+        for setting, allowed in (
+            ("unreported", get_args(Unreported)),
+            ("click_model", get_args(SurfaceClickModel)),
+        ):
+            if getattr(self, setting) not in allowed:
+                raise UnknownNameError(setting, getattr(self, setting), allowed)
         check_number("attribution_seconds", self.attribution_seconds, 1.0, 90 * _DAY)
         check_number("refresh_seconds", self.refresh_seconds, 0.0, 3600.0)
         check_number("keep_seconds", self.keep_seconds, 60.0, 3650 * _DAY)

@@ -9,6 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 from banditrank._checks import check_number
+from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
 from banditrank.engine._counts_replica import CountsReplica, SurfaceCounts
 from banditrank.engine._feedback_tracker import FeedbackTracker
@@ -26,6 +27,7 @@ from banditrank.storage._records import (
     NOT_CLICKED,
     REWARD_UNITS,
     Change,
+    Click,
     Event,
     Impression,
     Outcome,
@@ -164,26 +166,40 @@ class SurfaceRuntime:
             for ranking_id, one in zip(ranking_ids, prepared, strict=True)
         ]
 
-    def event(self, issued: IssuedRanking, clicked: str | None, reward: float) -> Event:
+    def event(self, issued: IssuedRanking, feedback: Feedback) -> Event:
         """Return the event that feedback stands for.
 
         Raises
         ------
         UnknownNameError
-            If the clicked item was not shown.
+            If a clicked item was not shown.
         InvalidInputError
-            If the reward is not from 0 to 1, or given without a click.
+            If the reward is not from 0 to 1 or given without a click, there are more clicks than the click
+            model allows, or feedback without a click is not final.
         """
-        units = round(check_number("reward", reward, 0.0, 1.0) * REWARD_UNITS)
-        if clicked is None:
-            if reward != 1.0:
-                raise InvalidInputError("reward", "must be left out without a click", reward)
+        units = round(check_number("reward", feedback.reward, 0.0, 1.0) * REWARD_UNITS)
+        is_single = self.surface.click_model == "single-look"
+        clicked = feedback.clicked_items
+        is_final = (is_single or not clicked) if feedback.final is None else feedback.final
+        if not isinstance(is_final, bool):
+            raise InvalidInputError("final", "must be true or false", is_final)
+        if not clicked:
+            if feedback.reward != 1.0:
+                raise InvalidInputError("reward", "must be left out without a click", feedback.reward)
+            if not is_final:
+                raise InvalidInputError("final", "must be true without a click", feedback.final)
             return Event(issued.impression, NOT_CLICKED)
+        if is_single and len(clicked) > 1:
+            rule = "must be at most one item under click model single-look"
+            raise InvalidInputError("clicked", rule, f"{len(clicked)} items")
         items = self.surface.items
         names = [items[item] for item in issued.impression.items]
-        if clicked not in names:
-            raise UnknownNameError("clicked", clicked, names)
-        return Event(issued.impression, Outcome(names.index(clicked), units))
+        for item in clicked:
+            if item not in names:
+                raise UnknownNameError("clicked", item, names)
+        positions = sorted({names.index(item) for item in clicked})
+        clicks = tuple(Click(position, units) for position in positions)
+        return Event(issued.impression, Outcome(clicks, is_final, is_single=is_single and not is_final))
 
     def feedback_status(self, event: Event, outcome: CommitOutcome) -> str:
         """Return the feedback status, or raise if the feedback was rejected."""
@@ -208,7 +224,8 @@ class SurfaceRuntime:
             If it does not.
         """
         impression, outcome = event
-        if self.store.outcome(self.surface_id, impression.key) != outcome:
+        stored = self.store.outcome(self.surface_id, impression.key)
+        if stored is None or outcome is None or not stored.covers(outcome):
             seconds = self._clock() - impression.expires_at_ms / 1000
             raise ExpiredRankingError(f"the ranking's attribution window closed {seconds:.0f} seconds ago")
 

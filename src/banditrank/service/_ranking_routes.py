@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from banditrank._feedback import Feedback
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import UnknownNameError
 from banditrank.service._auth import Principal
@@ -27,6 +28,7 @@ from banditrank.service._schemas import (
     FeedbackBatchResult,
     FeedbackRequest,
     FeedbackResponse,
+    FeedbackStatus,
     RankingBatchRequest,
     RankingBatchResponse,
     RankingRequest,
@@ -103,13 +105,13 @@ async def _feedback_batch(application: "Application", request: Request) -> Respo
 def _feedback_result(result: str | Exception, request_id: str) -> FeedbackBatchResult:
     if isinstance(result, Exception):
         return FeedbackBatchResult("rejected", problem_details(result, request_id))
-    return FeedbackBatchResult("repeated" if result == "repeated" else "counted")
+    return FeedbackBatchResult(cast("FeedbackStatus", result))
 
 
 async def _commit(
     application: "Application", principal: Principal, feedback: Sequence[FeedbackRequest]
 ) -> list[str | Exception]:
-    """Return ``counted``, ``repeated`` or an error for each feedback, after a durable commit."""
+    """Return the status or an error for each feedback, after a durable commit."""
     submissions = [_Submission(application, principal, one) for one in feedback]
     pending = [one for one in submissions if not one.submit()]
     if pending:  # in one call: a batch takes one place in the queue of the pool
@@ -137,9 +139,7 @@ class _Submission:
                     return False
                 self._principal.check_surface(found[0].surface.name)
             return engine.submit_feedback(
-                feedback.ranking,
-                clicked=feedback.clicked,
-                reward=feedback.reward,
+                Feedback(feedback.ranking, feedback.clicked, feedback.reward, feedback.final),
                 callback=self._finish,
                 may_read_store=may_read_store,
             )
@@ -182,7 +182,7 @@ ROUTES = (
         "POST",
         "/v1/feedback",
         "feedback",
-        "Count the feedback for a ranking. The response follows a durable commit; safe to repeat.",
+        "Count or record the feedback for a ranking. The response follows a durable commit; safe to repeat.",
         "rank",
         _feedback,
         request_schema=FeedbackRequest,
@@ -194,7 +194,7 @@ ROUTES = (
         "POST",
         "/v1/feedback/batch",
         "feedbackBatch",
-        "Count the feedback for several rankings; each is counted or rejected on its own. Safe to repeat.",
+        "Count or record the feedback for several rankings, each on its own. Safe to repeat.",
         "rank",
         _feedback_batch,
         request_schema=FeedbackBatchRequest,

@@ -4,7 +4,7 @@ The OpenAPI document takes its descriptions from the docstrings of these classes
 """
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,7 @@ from banditrank.engine._surface import (
     MAX_USER_TYPES,
     SURFACE_NAME,
     Surface,
+    SurfaceClickModel,
     Unreported,
 )
 from banditrank.policies._base import Treatment
@@ -24,7 +25,11 @@ MAX_BATCH = 1000
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_ITEMS)]
+ClickedNames = Annotated[list[Name], msgspec.Meta(max_length=MAX_POSITIONS)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+FeedbackStatus: TypeAlias = Literal["counted", "recorded", "repeated"]
 
 
 class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -50,6 +55,8 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
         Maximum age of the counts that rankings are made from; 0 for the latest counts.
     keep_seconds
         Time for which rankings can be explained and repeated feedback is recognised.
+    click_model
+        How users look at a ranking: single-look, with at most one click, or position-based, with several.
     """
 
     user_types: (
@@ -63,6 +70,7 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     unreported: Unreported | msgspec.UnsetType = msgspec.UNSET
     refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
     keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    click_model: SurfaceClickModel | msgspec.UnsetType = msgspec.UNSET
 
 
 class CreateSurfaceRequest(_SurfaceSettings, kw_only=True):
@@ -131,6 +139,8 @@ class SurfaceResponse(msgspec.Struct):
         Maximum age of the counts that rankings are made from.
     keep_seconds
         Time for which rankings can be explained and repeated feedback is recognised.
+    click_model
+        How users look at a ranking: single-look, with at most one click, or position-based, with several.
     revision
         Revision of the settings.
     version
@@ -151,6 +161,7 @@ class SurfaceResponse(msgspec.Struct):
     unreported: str
     refresh_seconds: float
     keep_seconds: float
+    click_model: str
     revision: int
     version: int
     rounds: int
@@ -238,14 +249,20 @@ class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
     ranking
         Id of the ranking.
     clicked
-        The item that was clicked; null if none was.
+        The item that was clicked, or a list of items under click model position-based; null if none was.
     reward
-        Value of the click; must be omitted without a click.
+        Value of a click; must be omitted without a click. A larger one for the same item replaces it until
+        the ranking is counted.
+    final
+        Whether to count the ranking now, with the clicks recorded before. Otherwise it is counted when its
+        attribution window closes, and more clicks and rewards may follow. By default true, except for clicks
+        under click model position-based.
     """
 
     ranking: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
-    clicked: Name | None = None
+    clicked: Name | ClickedNames | None = None
     reward: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    final: bool | None = None
 
 
 class FeedbackResponse(msgspec.Struct):
@@ -254,10 +271,11 @@ class FeedbackResponse(msgspec.Struct):
     Attributes
     ----------
     status
-        ``counted``, or ``repeated`` if the same feedback was counted before.
+        ``counted``; ``recorded`` if the ranking is counted later; or ``repeated`` if the feedback adds
+        nothing.
     """
 
-    status: Literal["counted", "repeated"]
+    status: FeedbackStatus
 
 
 class FeedbackBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -305,12 +323,12 @@ class FeedbackBatchResult(msgspec.Struct, omit_defaults=True):
     Attributes
     ----------
     status
-        ``counted``, ``repeated`` if the same feedback was counted before, or ``rejected``.
+        As for a single feedback, or ``rejected``.
     problem
         Problem details of the rejection.
     """
 
-    status: Literal["counted", "repeated", "rejected"]
+    status: FeedbackStatus | Literal["rejected"]
     problem: ProblemDetails | None = None
 
 

@@ -26,7 +26,7 @@ class WriteResult(NamedTuple):
     """Result of writing events of distinct impressions."""
 
     changes: list[Change]  # one per surface whose counts changed
-    existing: Mapping[ImpressionId, Outcome]  # outcomes that were stored before, and stay
+    existing: Mapping[ImpressionId, Outcome]  # outcomes that were stored before; those that are final stay
     deleted_surfaces: AbstractSet[int]  # surfaces that do not exist: none of their events was written
     pruned: AbstractSet[ImpressionId]  # may have been counted before: none of these was written
 
@@ -40,9 +40,9 @@ class Store(ABC):
     *Durable.* Once `commit`, or a method that changes surfaces or keys, has returned, its effect survives a
     crash of the process and of the machine. The exception is the memory store, which ends with its process.
 
-    *Exactly once.* The first outcome committed for an impression, by any process, is final, and the same
-    transaction adds it to the counts. Repeating a commit, in part or as a whole, adds nothing, even after
-    outcomes were pruned.
+    *Exactly once.* The first final outcome committed for an impression, by any process, stays, merged with
+    the outcomes recorded for it before, and the same transaction adds it to the counts. Repeating a commit,
+    in part or as a whole, adds nothing, even after outcomes were pruned.
 
     *Atomic.* A call that raises has changed nothing, or everything that it was meant to change, so that it is
     safe to repeat. `prune` and `purge_deleted` work in batches, and each batch is atomic.
@@ -146,15 +146,12 @@ class Store(ABC):
         """
         if not events:
             return CommitResult([], [])
-        decisive: dict[ImpressionId, Event] = {}  # per impression, the first event with an outcome
-        for event in events:
-            impression_id = event.impression.id
-            if decisive.setdefault(impression_id, event).outcome is None:
-                decisive[impression_id] = event
-        changes, existing, deleted_surfaces, pruned = self._write(list(decisive.values()), at_ms)
-        if len(decisive) == len(events) and not (existing or deleted_surfaces or pruned):  # nearly always
-            recorded, counted = CommitStatus.RECORDED, CommitStatus.COUNTED
-            return CommitResult([recorded if event.outcome is None else counted for event in events], changes)
+        merged = _merge_by_impression(events)
+        changes, existing, deleted_surfaces, pruned = self._write(merged, at_ms)
+        is_new = len(merged) == len(events) and not (existing or deleted_surfaces or pruned)
+        if is_new:  # nearly always
+            return CommitResult([_status_of_new(event) for event in events], changes)
+        stored = dict(existing)
         statuses = []
         for event in events:
             impression_id = event.impression.id
@@ -164,21 +161,27 @@ class Store(ABC):
                 statuses.append(CommitStatus.RECORDED)
             elif impression_id in pruned:
                 statuses.append(CommitStatus.PRUNED)
-            elif event is decisive[impression_id] and impression_id not in existing:
-                statuses.append(CommitStatus.COUNTED)
             else:
-                stored = existing.get(impression_id, decisive[impression_id].outcome)
-                is_same = event.outcome == stored
-                statuses.append(CommitStatus.REPEATED if is_same else CommitStatus.CONFLICTING)
+                before = stored.get(impression_id)
+                statuses.append(_status(event.outcome, before))
+                if before is None or not before.is_final:
+                    stored[impression_id] = event.outcome if before is None else before.merge(event.outcome)
         return CommitResult(statuses, changes)
 
     @abstractmethod
     def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
-        """Write events of distinct impressions in one transaction."""
+        """Write events of distinct impressions in one transaction.
+
+        An outcome is merged with the one that is stored; a stored outcome that is final stays. Clicks of an
+        outcome that is not final are kept, and their impression is pending.
+        """
 
     @abstractmethod
     def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
-        """Return the outcome of an impression, None if it is pending, pruned or unknown."""
+        """Return the outcome of an impression, None if it has none, is pruned or unknown.
+
+        An outcome that is not final has the clicks so far.
+        """
 
     @abstractmethod
     def versions(self) -> dict[int, Versions]:
@@ -203,7 +206,7 @@ class Store(ABC):
     def pending_impressions(
         self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
     ) -> list[Impression]:
-        """Return impressions without an outcome that expire within [since_ms, until_ms), in this order."""
+        """Return impressions without a final outcome that expire within [since_ms, until_ms), in order."""
 
     @abstractmethod
     def prune(self, surface_id: int, *, before_ms: int) -> None:
@@ -273,3 +276,33 @@ class Store(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _merge_by_impression(events: Sequence[Event]) -> list[Event]:
+    """Return one event for each impression, with its outcomes merged up to the first that is final."""
+    merged: dict[ImpressionId, Event] = {}
+    for event in events:
+        impression_id = event.impression.id
+        earlier = merged.get(impression_id)
+        if earlier is None or earlier.outcome is None:
+            merged[impression_id] = event
+        elif event.outcome is not None and not earlier.outcome.is_final:
+            merged[impression_id] = Event(event.impression, earlier.outcome.merge(event.outcome))
+    return list(merged.values())
+
+
+def _status_of_new(event: Event) -> CommitStatus:
+    is_counted = event.outcome is not None and event.outcome.is_final
+    return CommitStatus.COUNTED if is_counted else CommitStatus.RECORDED
+
+
+def _status(outcome: Outcome, stored: Outcome | None) -> CommitStatus:
+    """Return the status of an outcome, given the one that was stored before it."""
+    if stored is not None and stored.is_final:
+        return CommitStatus.REPEATED if stored.covers(outcome) else CommitStatus.CONFLICTING
+    if stored is not None and stored.contradicts(outcome):
+        return CommitStatus.CONFLICTING
+    if outcome.is_final:
+        return CommitStatus.COUNTED
+    is_known = stored is not None and stored.covers(outcome)
+    return CommitStatus.REPEATED if is_known else CommitStatus.RECORDED

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
-from banditrank.storage._records import DISCARDED, REWARD_UNITS, Event
+from banditrank.storage._records import REWARD_UNITS, Event
 
 CELL = np.dtype(
     [("user_type", "<u2"), ("position", "<u2"), ("item", "<u2"), ("displays", "<i8"), ("rewards", "<i8")]
@@ -23,7 +23,7 @@ def encode_cells(events: Sequence[Event]) -> bytes:
     Parameters
     ----------
     events
-        Events of one surface; those without an outcome, and discarded ones, add nothing.
+        Events of one surface; those without a final outcome, and discarded ones, add nothing.
 
     Raises
     ------
@@ -34,30 +34,40 @@ def encode_cells(events: Sequence[Event]) -> bytes:
     --------
     >>> from banditrank.storage._records import Impression, Outcome, pack_ranking
     >>> impression = Impression(1, b"", pack_ranking(0, (4, 2)))
-    >>> events = [Event(impression, Outcome(1, REWARD_UNITS)), Event(impression, Outcome(-1, 0))]
+    >>> events = [Event(impression, Outcome.of(1, REWARD_UNITS)), Event(impression, Outcome())]
     >>> decode_cells(encode_cells(events)).tolist()
     [(0, 0, 4, 1, 0), (0, 1, 2, 1, 1048576), (0, 0, 4, 1, 0), (0, 1, 2, 1, 0)]
     """
-    counted = [event for event in events if event.outcome not in (None, DISCARDED)]
-    if not counted:
+    by_length: dict[int, list[Event]] = {}  # rankings may be shorter than the number of positions
+    for event in events:
+        if event.outcome is not None and event.outcome.is_final and not event.outcome.is_discarded:
+            by_length.setdefault(len(event.impression.ranking), []).append(event)
+    if not by_length:
         return b""
-    numbers = np.frombuffer(b"".join(event.impression.ranking for event in counted), dtype="<u2")
-    numbers = numbers.reshape(len(counted), -1)  # (events, 1 + K)
+    cells = np.concatenate([_cells_of(group) for group in by_length.values()])
+    return _merge(cells) if cells.size > _MAX_UNMERGED_CELLS else cells.tobytes()
+
+
+def _cells_of(events: Sequence[Event]) -> Cells:
+    """Return the cells of events with rankings of the same length."""
+    numbers = np.frombuffer(b"".join(event.impression.ranking for event in events), dtype="<u2")
+    numbers = numbers.reshape(len(events), -1)  # (events, 1 + K)
     n_positions = numbers.shape[1] - 1
-    cells = np.zeros((len(counted), n_positions), dtype=CELL)
+    cells = np.zeros((len(events), n_positions), dtype=CELL)
     cells["user_type"] = numbers[:, :1]
     cells["position"] = np.arange(n_positions)
     cells["item"] = numbers[:, 1:]
     cells["displays"] = 1
     clicks = [
-        (row, *event.outcome)
-        for row, event in enumerate(counted)
-        if event.outcome is not None and event.outcome.position >= 0
+        (row, *click)
+        for row, event in enumerate(events)
+        if event.outcome is not None
+        for click in event.outcome.clicks
     ]
     if clicks:
         rows, positions, rewards = zip(*clicks, strict=True)
         cells["rewards"][rows, positions] = rewards
-    return _merge(cells.reshape(-1)) if cells.size > _MAX_UNMERGED_CELLS else cells.tobytes()
+    return cells.reshape(-1)
 
 
 def _merge(cells: Cells) -> bytes:

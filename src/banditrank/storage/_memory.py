@@ -31,7 +31,7 @@ class _SurfaceState:
     """Data of one surface."""
 
     definitions: list[str]
-    pending: dict[bytes, Impression] = field(default_factory=dict)  # impressions without an outcome
+    pending: dict[bytes, Impression] = field(default_factory=dict)  # without a final outcome
     outcomes: dict[bytes, Outcome] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=lambda: [EMPTY_SNAPSHOT])
@@ -43,13 +43,14 @@ class _SurfaceState:
         return self.changes[-1].version if self.changes else 0  # the latest change is never pruned
 
     def apply(self, event: Event) -> None:
-        """Store an event of an impression that has no outcome yet."""
+        """Store an event of an impression that has no final outcome yet."""
         key = event.impression.key
-        if event.outcome is None:
-            self.pending[key] = event.impression
-        else:
+        if event.outcome is not None:
             self.outcomes[key] = event.outcome
+        if event.outcome is not None and event.outcome.is_final:
             self.pending.pop(key, None)
+        else:
+            self.pending[key] = event.impression
 
 
 class MemoryStore(Store):
@@ -138,6 +139,8 @@ class MemoryStore(Store):
                     new.append(event)
                 elif event.outcome is not None:
                     existing[impression.id] = outcome
+                    if not outcome.is_final:
+                        new.append(Event(impression, outcome.merge(event.outcome)))
             changes = [
                 Change(surface_id, self._states[surface_id].version + 1, cells, at_ms)
                 for surface_id, group in group_by_surface(new).items()

@@ -106,4 +106,14 @@ MIGRATIONS = (
             AND length(later.history) > 0
         )
     """,
+    # Outcomes whose code is not one number: their number in the table of outcomes, which replicas of the
+    # previous version write until they are replaced, is -1.
+    """
+    CREATE TABLE outcome_codes (
+        surface BIGINT NOT NULL,
+        key BYTES NOT NULL,
+        code TEXT NOT NULL,
+        PRIMARY KEY (surface, key)
+    ) CLUSTERED
+    """,
 )

@@ -15,7 +15,7 @@ from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableErr
 from banditrank.storage._addresses import is_relaxed, redacted, split_options
 from banditrank.storage._connection_pool import ConnectionPool
 from banditrank.storage._records import ImpressionId, Outcome
-from banditrank.storage._sql import Row, SqlStore, Transaction
+from banditrank.storage._sql import Row, SqlStore, Transaction, outcome_number
 
 _LOCK_CLASS = 0x62616E64  # first of the two integers of an advisory lock: separates ours from other programs'
 _SECRET_PARAMETERS = ("password", "sslpassword")
@@ -170,7 +170,7 @@ class PostgresStore(SqlStore):
             [
                 _array([surface_id for surface_id, _ in outcomes]),
                 _array([key for _, key in outcomes]),
-                _array([outcome.code for outcome in outcomes.values()]),
+                _array([outcome_number(outcome) for outcome in outcomes.values()]),
             ],
         )
         return {(surface_id, key) for surface_id, key in rows}

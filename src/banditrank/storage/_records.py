@@ -97,32 +97,124 @@ def expiry_of(key: bytes) -> int:
     return int.from_bytes(key[:_EXPIRY_BYTES], "big")
 
 
-class Outcome(NamedTuple):
-    """Feedback on an impression."""
+class Click(NamedTuple):
+    """A click on the item at a position, or a later reward for it."""
 
-    position: int  # of the click; −1 without a click
+    position: int
     reward: int  # in 1 / REWARD_UNITS
 
     @property
     def code(self) -> int:
-        """The outcome as one integer."""
+        """The click as one integer."""
         return (self.position + 2) * 2 * REWARD_UNITS + self.reward
 
     @classmethod
-    def from_code(cls, code: int) -> "Outcome":
-        """Return the outcome with a code.
+    def from_code(cls, code: int) -> "Click":
+        """Return the click with a code.
 
         Examples
         --------
-        >>> Outcome.from_code(Outcome(3, 512).code)
-        Outcome(position=3, reward=512)
+        >>> Click.from_code(Click(3, 512).code)
+        Click(position=3, reward=512)
         """
         position, reward = divmod(code, 2 * REWARD_UNITS)
         return cls(position - 2, reward)
 
 
-NOT_CLICKED = Outcome(-1, 0)
-DISCARDED = Outcome(-2, 0)  # expired without feedback, and excluded from the counts
+_DISCARDED_CODE, _NOT_CLICKED_CODE = Click(-2, 0).code, Click(-1, 0).code
+_OPEN, _OPEN_SINGLE, _MERGED, _SEPARATOR = "+", "*", ".", ","  # sort before digits
+
+
+class Outcome(NamedTuple):
+    """Clicks on an impression, at most one for each position.
+
+    Outcomes of the same impression are merged: the largest reward of each position stays. The result does not
+    depend on their order, or on repetitions. Where at most one click is possible, the first position stays.
+
+    Examples
+    --------
+    >>> click, purchase = Outcome.of(0, 1000, is_final=False), Outcome.of(0, 5000)
+    >>> both = click.merge(purchase)
+    >>> both == purchase.merge(click), both.clicks == purchase.clicks
+    (True, True)
+    >>> both.covers(click), click.covers(both)
+    (True, False)
+    """
+
+    clicks: tuple[Click, ...] = ()  # in order of positions
+    is_final: bool = True  # whether it is counted, and no click can follow
+    is_discarded: bool = False  # expired without feedback, and excluded from the counts
+    is_single: bool = False  # whether at most one click is possible; False if it is final
+    is_merged: bool = False  # whether it is final, and of several events
+
+    @classmethod
+    def of(cls, position: int, reward: int, *, is_final: bool = True) -> "Outcome":
+        """Return the outcome of one click."""
+        return cls((Click(position, reward),), is_final)
+
+    def contradicts(self, other: "Outcome") -> bool:
+        """Return whether another outcome has a click at another position, where one is possible at most."""
+        is_other = self.clicks and other.clicks and self.clicks[0].position != other.clicks[0].position
+        return self.is_single and bool(is_other)
+
+    def merge(self, other: "Outcome") -> "Outcome":
+        """Return the outcome of both; this one if they contradict each other."""
+        if self.contradicts(other):
+            return self
+        rewards = dict(self.clicks)
+        for position, reward in other.clicks:
+            rewards[position] = max(reward, rewards.get(position, 0))
+        clicks = tuple(Click(position, rewards[position]) for position in sorted(rewards))
+        is_final = self.is_final or other.is_final
+        return Outcome(
+            clicks,
+            is_final,
+            is_discarded=not clicks and (self.is_discarded or other.is_discarded),
+            is_single=not is_final and (self.is_single or other.is_single),
+            is_merged=is_final,
+        )
+
+    def covers(self, other: "Outcome") -> bool:
+        """Return whether another outcome is the same, or an event that this one may be merged of."""
+        if self.is_final and other.is_final and not self.is_merged:
+            return self == other
+        adds_nothing = self.merge(other).clicks == self.clicks and self.is_discarded <= other.is_discarded
+        return adds_nothing and not self.contradicts(other)
+
+    @property
+    def code(self) -> str:
+        """The outcome as text: digits, separated by commas, with a mark unless it is one final event."""
+        if self.clicks:
+            codes = [click.code for click in self.clicks]
+        else:
+            codes = [_DISCARDED_CODE if self.is_discarded else _NOT_CLICKED_CODE]
+        if self.is_final:
+            mark = _MERGED if self.is_merged else ""
+        else:
+            mark = _OPEN_SINGLE if self.is_single else _OPEN
+        return mark + _SEPARATOR.join(map(str, codes))
+
+    @classmethod
+    def from_code(cls, code: str) -> "Outcome":
+        """Return the outcome with a code.
+
+        Examples
+        --------
+        >>> outcome = Outcome((Click(0, 512), Click(3, 1)), is_final=False)
+        >>> Outcome.from_code(outcome.code) == outcome
+        True
+        """
+        mark, codes = code[0], code.lstrip(_OPEN + _OPEN_SINGLE + _MERGED).split(_SEPARATOR)
+        clicks = tuple(Click.from_code(int(one)) for one in codes)
+        is_discarded = clicks[0].code == _DISCARDED_CODE
+        if clicks[0].position < 0:
+            clicks = ()
+        is_final = mark not in (_OPEN, _OPEN_SINGLE)
+        return cls(clicks, is_final, is_discarded, is_single=mark == _OPEN_SINGLE, is_merged=mark == _MERGED)
+
+
+NOT_CLICKED = Outcome()
+DISCARDED = Outcome(is_discarded=True)
 
 
 class Event(NamedTuple):
@@ -143,10 +235,10 @@ def group_by_surface(events: Iterable[Event]) -> dict[int, list[Event]]:
 class CommitStatus(StrEnum):
     """Result of committing an event."""
 
-    RECORDED = "recorded"  # an impression without an outcome
+    RECORDED = "recorded"  # an impression without an outcome, or clicks that are counted later
     COUNTED = "counted"
-    REPEATED = "repeated"  # counted before, with the same outcome
-    CONFLICTING = "conflicting"  # counted before, with another outcome
+    REPEATED = "repeated"  # adds nothing to what was recorded or counted before
+    CONFLICTING = "conflicting"  # would change what was counted before
     DELETED = "deleted"  # the surface does not exist
     PRUNED = "pruned"  # expired so long ago that the store no longer knows whether it was counted
 

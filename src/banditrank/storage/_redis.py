@@ -223,18 +223,28 @@ class RedisStore(Store):
     def _write(self, events: Sequence[Event], at_ms: int) -> WriteResult:
         surface_ids = sorted({event.impression.surface_id for event in events})
         indices = {surface_id: index for index, surface_id in enumerate(surface_ids, start=1)}
-        are_new = [event.outcome is not None for event in events]  # nearly always right
+        states = [b"-"] * len(events)  # nearly always right
         is_written = 0
         while not is_written:  # wrong a second time only if another process wrote in between
             groups: dict[int, list[Event]] = {surface_id: [] for surface_id in surface_ids}
             parts: list[bytes] = []
-            for event, is_new in zip(events, are_new, strict=True):
-                (surface_id, key, ranking), outcome = event
-                if is_new:
-                    groups[surface_id].append(event)
-                code = b"" if outcome is None else b"%d" % outcome.code
-                sizes = len(key), len(code), len(ranking)
-                parts += (scripts.EVENT_HEADER.pack(indices[surface_id], is_new, *sizes), key, code, ranking)
+            for (impression, outcome), state in zip(events, states, strict=True):
+                stored = _stored_outcome(state)
+                new = None if state in _REJECTED or (stored and stored.is_final) else outcome
+                if new is not None and stored is not None:
+                    new = stored.merge(new)
+                groups[impression.surface_id].append(Event(impression, new))
+                assumed = b"" if stored is None or outcome is None else state
+                code = b"" if new is None else new.code.encode()
+                sizes = len(impression.key), len(assumed), len(code), len(impression.ranking)
+                header = indices[impression.surface_id], outcome is not None, *sizes
+                parts += (
+                    scripts.EVENT_HEADER.pack(*header),
+                    impression.key,
+                    assumed,
+                    code,
+                    impression.ranking,
+                )
             cells = {surface_id: encode_cells(group) for surface_id, group in groups.items()}
             keys = [
                 f"{surface_id}:{name}"
@@ -248,7 +258,6 @@ class RedisStore(Store):
                 [len(surface_ids), *additions, b"".join(parts), at_ms],
             )
             states = reply.split(b" ")
-            are_new = [state == b"new" for state in states]
         changes = [
             Change(surface_id, version, cells[surface_id], at_ms)
             for surface_id, version in zip(surface_ids, versions, strict=True)
@@ -256,18 +265,19 @@ class RedisStore(Store):
         ]
         existing, deleted_surfaces, pruned = {}, set(), set()
         for (impression, outcome), state in zip(events, states, strict=True):
+            stored = _stored_outcome(state)
             if state == b"deleted":
                 deleted_surfaces.add(impression.surface_id)
             elif state == b"pruned":
                 pruned.add(impression.id)
-            elif outcome is not None and state.isdigit():
-                existing[impression.id] = Outcome.from_code(int(state))
+            elif outcome is not None and stored is not None:
+                existing[impression.id] = stored
         return WriteResult(changes, existing, deleted_surfaces, pruned)
 
     def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
         """Return the outcome of an impression."""
         found = self._call("ZRANGEBYLEX", f"{surface_id}:settled", b"[" + key, b"(" + key + b":")
-        return Outcome.from_code(int(found[0][len(key) :])) if found else None
+        return Outcome.from_code(found[0][len(key) :].decode()) if found else None
 
     def versions(self) -> dict[int, Versions]:
         """Return the current versions of each surface."""
@@ -297,7 +307,7 @@ class RedisStore(Store):
     def pending_impressions(
         self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
     ) -> list[Impression]:
-        """Return the first impressions without an outcome that expire within a time."""
+        """Return the first impressions without a final outcome that expire within a time."""
         start, end = b"[" + min_key(since_ms), b"(" + min_key(until_ms)
         found = self._call("ZRANGEBYLEX", f"{surface_id}:open", start, end, "LIMIT", 0, limit)
         return [Impression(surface_id, member[:KEY_BYTES], member[KEY_BYTES:]) for member in found]
@@ -368,3 +378,11 @@ class RedisStore(Store):
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+
+
+_REJECTED = (b"deleted", b"pruned")
+
+
+def _stored_outcome(state: bytes) -> Outcome | None:
+    """Return the stored outcome, given the state of an event in the reply of a script."""
+    return None if state in (b"-", *_REJECTED) else Outcome.from_code(state.decode())

@@ -16,8 +16,8 @@ Keys, each with the prefix of the store:
 `forgotten`         hash: surface id → time in milliseconds since 1970 before which impressions are pruned
 `keys`, `revoked`   hashes: id of an API key → JSON list of its fields, and the time at which it was revoked
 `N:definitions`     hash of surface N: revision → definition
-`N:open`            sorted set: key + ranking of each impression without an outcome
-`N:settled`         sorted set: key + code of each outcome
+`N:open`            sorted set: key + ranking of each impression without a final outcome
+`N:settled`         sorted set: key + code of each outcome, final or not
 `N:changes`         stream: entry VERSION-0 has the cells, and the time of the commit
 `N:snapshots`       sorted set: "version:time at which it was saved", by version
 `N:sums`            hash: version → cells of the snapshot
@@ -122,19 +122,19 @@ VERSIONS = """
 return {redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2])}
 """
 
-# The caller assumes which events have a new outcome, and sends the sum of their cells, which only Python
-# computes. If it is wrong nothing is written, and the reply says which are new.
+# The caller assumes which outcomes are stored, and sends the merged outcomes and the sum of their cells,
+# which only Python computes. If it is wrong nothing is written, and the reply says what is stored.
 #
 # KEYS   versions; for each surface its open, settled and changes; forgotten
 # ARGV   number of surfaces; for each its id and the cells to add; all events in one string, which the driver
-#        sends faster than one string per event: for each `EVENT_HEADER`, key, code of the outcome, ranking;
-#        time of the commit
-# Reply  1 if it was written; the state of each event, separated by spaces: 'deleted', 'pruned', 'pending',
-#        'new', or the code of the stored outcome; for each surface its new version, or 0
+#        sends faster than one string per event: for each `EVENT_HEADER`, key, code of the outcome that is
+#        assumed to be stored, code of the outcome to write, ranking; time of the commit
+# Reply  1 if it was written; the state of each event, separated by spaces: 'deleted', 'pruned', '-' if no
+#        outcome is stored, or the code of the stored outcome; for each surface its new version, or 0
 
-EVENT_HEADER = struct.Struct("<HBBBH")
-"""Header of an event: index of its surface, from 1; 1 if it is assumed to have a new outcome; lengths of its
-key, of the code of its outcome (0 without an outcome) and of its ranking."""
+EVENT_HEADER = struct.Struct("<HBBHHH")
+"""Header of an event: index of its surface, from 1; whether it has an outcome; lengths of its key, of the
+code that is assumed to be stored (0 for none), of the code to write (0 for nothing) and of its ranking."""
 
 WRITE = """
 local n_surfaces = tonumber(ARGV[1])
@@ -146,36 +146,47 @@ for index = 1, n_surfaces do
 end
 local offset = 1
 while offset <= #data do
-    local index, assumed_new, key_size, code_size, ranking_size, start = struct.unpack('<HBBBH', data, offset)
+    local index, has_outcome, key_size, stored_size, code_size, ranking_size, start =
+        struct.unpack('<HBBHHH', data, offset)
     local key = string.sub(data, start, start + key_size - 1)
-    local code = string.sub(data, start + key_size, start + key_size + code_size - 1)
-    offset = start + key_size + code_size + ranking_size
+    start = start + key_size
+    local assumed = string.sub(data, start, start + stored_size - 1)
+    start = start + stored_size
+    local code = string.sub(data, start, start + code_size - 1)
+    offset = start + code_size + ranking_size
     local ranking = string.sub(data, offset - ranking_size, offset - 1)
-    local state = code_size == 0 and 'pending' or 'new'
+    local state, may_write = '-', false
     if not exists[index] then
         state = 'deleted'
     elseif struct.unpack('>I6', key) < pruned_before[index] then
         state = 'pruned'
     else
-        -- A code has only digits, and ':' is the byte after '9'.
+        may_write = true
+        -- A code has only digits, '*', '+', ',' and '.', and ':' is the byte after '9'.
         local stored = redis.call(
             'ZRANGEBYLEX', KEYS[3 * index], '[' .. key, '(' .. key .. ':', 'LIMIT', 0, 1)
         if stored[1] then state = string.sub(stored[1], key_size + 1) end
+        local found = stored[1] and state or ''
+        if has_outcome == 1 and found ~= assumed then is_right = false end
     end
-    if (state == 'new') ~= (assumed_new == 1) then is_right = false end
+    if code_size > 0 and not may_write then is_right = false end
     states[#states + 1] = state
-    events[#events + 1] = {index, key .. code, key .. ranking}
+    events[#events + 1] = {index, has_outcome, key, assumed, code, ranking}
 end
 local versions = {}
 if not is_right then return {0, table.concat(states, ' '), versions} end
 for number, event in ipairs(events) do
-    local index, settled, open = unpack(event)
-    if states[number] == 'pending' then
-        redis.call('ZADD', KEYS[3 * index - 1], 0, open)
-    elseif states[number] == 'new' then
-        -- The command that needs memory is first: a full server rejects only the first write of a script.
-        redis.call('ZADD', KEYS[3 * index], 0, settled)
-        redis.call('ZREM', KEYS[3 * index - 1], open)
+    local index, has_outcome, key, assumed, code, ranking = unpack(event)
+    local is_final = string.match(code, '^[%d.]')
+    -- The command that needs memory is first: a full server rejects only the first write of a script.
+    if code ~= '' and code ~= assumed then
+        redis.call('ZADD', KEYS[3 * index], 0, key .. code)
+        if assumed ~= '' then redis.call('ZREM', KEYS[3 * index], key .. assumed) end
+    end
+    if is_final then
+        redis.call('ZREM', KEYS[3 * index - 1], key .. ranking)
+    elseif code ~= '' or (has_outcome == 0 and string.match(states[number], '^[*+-]')) then
+        redis.call('ZADD', KEYS[3 * index - 1], 0, key .. ranking)
     end
 end
 for index = 1, n_surfaces do

@@ -35,11 +35,16 @@ from banditrank.storage._records import (
 _BATCHES_PER_QUERY = 64
 _KEYS_PER_QUERY = 1000
 _MAX_DELETED_ROWS = 1000  # per transaction: limits the time that writers wait
+NO_NUMBER = -1  # in place of the code of an outcome that is not a number
 _INFINITY = 1 << 62  # above every time and version
+_SELECT_OUTCOMES = (
+    "SELECT key, outcome, code FROM outcomes LEFT JOIN outcome_codes USING (surface, key) WHERE surface = %s"
+)
 _DELETED_PREFIX = "deleted surface "  # of settings that name a deleted surface whose data remain
 _SURFACE_TABLES = {  # tables with rows of a surface, and the column that follows the surface in an index
     "definitions": "revision",
     "outcomes": "key",
+    "outcome_codes": "key",
     "shown": "first",
     "changes": "version",
     "snapshots": "version",
@@ -220,9 +225,16 @@ class SqlStore(Store):
             outcomes = {event.impression.id: event.outcome for event in accepted if event.outcome is not None}
             new = self._insert_outcomes(transaction, outcomes)
             existing = self._find_outcomes(transaction, [one for one in outcomes if one not in new])
-            changes = self._insert_changes(
-                transaction, [event for event in accepted if event.impression.id in new], at_ms
+            merged = _merge_open(existing, outcomes)
+            self._update_outcomes(transaction, merged)
+            written = {impression_id: outcomes[impression_id] for impression_id in new} | merged
+            self._write_codes(transaction, written)
+            counted = [Event(one.impression, written.get(one.impression.id)) for one in accepted]
+            is_open = {impression_id for impression_id, outcome in written.items() if not outcome.is_final}
+            self._insert_impressions(
+                transaction, [one.impression for one in accepted if one.impression.id in is_open]
             )
+            changes = self._insert_changes(transaction, counted, at_ms)
             deleted_surfaces = surface_ids - pruned_before_ms.keys()
             accepted_ids = {event.impression.id for event in accepted}
             pruned = {
@@ -240,7 +252,7 @@ class SqlStore(Store):
         """Insert the outcomes of impressions that have none; return these impressions."""
 
     def _insert_changes(self, transaction: Transaction, events: Iterable[Event], at_ms: int) -> list[Change]:
-        """Insert what new outcomes add to the counts, one change for each surface."""
+        """Insert what outcomes add to the counts, one change for each surface."""
         changes = []
         for surface_id, group in group_by_surface(events).items():
             if cells := encode_cells(group):
@@ -255,7 +267,7 @@ class SqlStore(Store):
     def _find_outcomes(
         self, transaction: Transaction, impression_ids: Iterable[ImpressionId]
     ) -> dict[ImpressionId, Outcome]:
-        """Return the outcomes of those impressions that have one."""
+        """Return the outcomes of those impressions that have one, final or not."""
         keys: dict[int, list[bytes]] = {}
         for surface_id, key in impression_ids:
             keys.setdefault(surface_id, []).append(key)
@@ -265,11 +277,32 @@ class SqlStore(Store):
                 some_keys = all_keys[start : start + _KEYS_PER_QUERY]
                 placeholders = ", ".join(["%s"] * len(some_keys))
                 rows = transaction.run(
-                    f"SELECT key, outcome FROM outcomes WHERE surface = %s AND key IN ({placeholders})",  # noqa: S608
-                    [surface_id, *some_keys],
+                    f"{_SELECT_OUTCOMES} AND key IN ({placeholders})", [surface_id, *some_keys]
                 )
-                outcomes.update({(surface_id, key): Outcome.from_code(code) for key, code in rows})
+                outcomes.update(
+                    {
+                        (surface_id, key): Outcome.from_code(code if number == NO_NUMBER else str(number))
+                        for key, number, code in rows
+                    }
+                )
         return outcomes
+
+    def _update_outcomes(self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]) -> None:
+        for impression_id, outcome in outcomes.items():
+            transaction.run(
+                "UPDATE outcomes SET outcome = %s WHERE surface = %s AND key = %s",
+                [outcome_number(outcome), *impression_id],
+            )
+
+    def _write_codes(self, transaction: Transaction, outcomes: Mapping[ImpressionId, Outcome]) -> None:
+        """Write the codes that are not numbers; an earlier one stays, unread, once the code is a number."""
+        for impression_id, outcome in outcomes.items():
+            if outcome_number(outcome) == NO_NUMBER:
+                transaction.run(
+                    "INSERT INTO outcome_codes VALUES (%s, %s, %s) "
+                    "ON CONFLICT (surface, key) DO UPDATE SET code = excluded.code",
+                    [*impression_id, outcome.code],
+                )
 
     def outcome(self, surface_id: int, key: bytes) -> Outcome | None:
         """Return the outcome of an impression."""
@@ -329,11 +362,11 @@ class SqlStore(Store):
     # Pending impressions
 
     def _insert_impressions(self, transaction: Transaction, impressions: Iterable[Impression]) -> None:
-        """Insert impressions without an outcome, one batch for each surface."""
-        groups: dict[int, list[Impression]] = {}
+        """Insert impressions without a final outcome, one batch for each surface and length of rankings."""
+        groups: dict[tuple[int, int], list[Impression]] = {}
         for impression in impressions:
-            groups.setdefault(impression.surface_id, []).append(impression)
-        for surface_id, group in groups.items():
+            groups.setdefault((impression.surface_id, len(impression.ranking)), []).append(impression)
+        for (surface_id, _), group in groups.items():
             transaction.run(
                 "INSERT INTO shown (surface, first, last, rankings, packed) VALUES (%s, %s, %s, %s, %s)",
                 [surface_id, *pack_impressions(group)],
@@ -342,9 +375,9 @@ class SqlStore(Store):
     def pending_impressions(
         self, surface_id: int, *, since_ms: int, until_ms: int, limit: int = 1000
     ) -> list[Impression]:
-        """Return the first impressions without an outcome that expire within a time.
+        """Return the first impressions without a final outcome that expire within a time.
 
-        Removes the batches in which every impression has an outcome.
+        Removes the batches in which every impression has one.
         """
         start, end = min_key(since_ms), min_key(until_ms)
         found: dict[bytes, Impression] = {}
@@ -355,7 +388,7 @@ class SqlStore(Store):
             impressions = unpack_impressions(surface_id, batch)
             with self._transaction(read_only=True) as transaction:
                 outcomes = self._find_outcomes(transaction, [one.id for one in impressions])
-            pending = [one for one in impressions if one.id not in outcomes]
+            pending = [one for one in impressions if one.id not in outcomes or not outcomes[one.id].is_final]
             if not pending:
                 completed.append(number)
             found.update({one.key: one for one in pending if start <= one.key < end})
@@ -410,6 +443,7 @@ class SqlStore(Store):
         in_snapshot = "version <= %s AND version < (SELECT version FROM surfaces WHERE number = %s)"
         self._delete_rows(surface_id, "shown", "number", "last < %s", [end])
         self._delete_rows(surface_id, "outcomes", "key", "key < %s", [end])
+        self._delete_rows(surface_id, "outcome_codes", "key", "key < %s", [end])
         self._delete_rows(surface_id, "snapshots", "version", "version < %s", [version])
         self._delete_rows(surface_id, "changes", "version", in_snapshot, [version, surface_id])
 
@@ -485,6 +519,24 @@ class SqlStore(Store):
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 ["check", secrets.token_hex(8)],
             )
+
+
+def _merge_open(
+    stored: Mapping[ImpressionId, Outcome], outcomes: Mapping[ImpressionId, Outcome]
+) -> dict[ImpressionId, Outcome]:
+    """Return the stored outcomes that are not final and that others change, merged with these."""
+    merged = {
+        impression_id: before.merge(outcomes[impression_id])
+        for impression_id, before in stored.items()
+        if not before.is_final
+    }
+    return {impression_id: after for impression_id, after in merged.items() if after != stored[impression_id]}
+
+
+def outcome_number(outcome: Outcome) -> int:
+    """Return the code of an outcome as a number, `NO_NUMBER` if it is not one."""
+    code = outcome.code
+    return int(code) if code.isdigit() else NO_NUMBER
 
 
 def _translate(statements: str, dialect: Mapping[str, str]) -> str:

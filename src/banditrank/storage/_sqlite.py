@@ -26,7 +26,7 @@ from banditrank.storage._records import (
     expiry_of,
     group_by_surface,
 )
-from banditrank.storage._sql import Row, SqlStore, Transaction
+from banditrank.storage._sql import NO_NUMBER, Row, SqlStore, Transaction, outcome_number
 
 logger = logging.getLogger(__name__)
 # Closing a file drops all locks of the process on it, so that only one thread may create it.
@@ -184,11 +184,13 @@ class SqliteStore(SqlStore):
         """Write a group with one statement per surface, on the assumption that all events are new.
 
         Every statement releases the interpreter lock and waits to get it back, so that fewer are faster; a
-        single one is a transaction of its own. If an event is not new, the group is written step by step.
+        single one is a transaction of its own. If an event is not new, or not as simple as most, the group is
+        written step by step.
         """
-        groups = [
-            _encode_group(surface_id, group, at_ms) for surface_id, group in group_by_surface(events).items()
-        ]
+        by_surface = group_by_surface(events)
+        if not all(map(_are_simple, by_surface.values())):
+            return super()._write(events, at_ms)
+        groups = [_encode_group(surface_id, group, at_ms) for surface_id, group in by_surface.items()]
         with self._translate_errors(), self._pool.connection() as connection:
             try:
                 if len(groups) > 1:
@@ -215,7 +217,7 @@ class SqliteStore(SqlStore):
         return {
             impression_id
             for impression_id, outcome in outcomes.items()
-            if transaction.run(statement, [*impression_id, outcome.code])
+            if transaction.run(statement, [*impression_id, outcome_number(outcome)])
         }
 
     def close(self) -> None:
@@ -251,10 +253,17 @@ class _Group(NamedTuple):
     min_expires_at_ms: int
 
 
+def _are_simple(events: Sequence[Event]) -> bool:
+    """Return whether outcomes are numbers, and rankings have the same length, so that they form one batch."""
+    return len({len(event.impression.ranking) for event in events}) == 1 and all(
+        event.outcome is None or outcome_number(event.outcome) != NO_NUMBER for event in events
+    )
+
+
 def _encode_group(surface_id: int, events: Sequence[Event], at_ms: int) -> _Group:
     with_outcome = [event for event in events if event.outcome is not None]
     keys = b"".join([event.impression.key for event in with_outcome])
-    codes = ",".join([str(event.outcome.code) for event in with_outcome if event.outcome is not None])
+    codes = ",".join([event.outcome.code for event in with_outcome if event.outcome is not None])
     pending = [event.impression for event in events if event.outcome is None]
     min_expires_at_ms = expiry_of(min([event.impression.key for event in events]))
     cells, batch = encode_cells(with_outcome), pack_impressions(pending)

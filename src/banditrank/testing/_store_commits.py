@@ -6,6 +6,7 @@ from banditrank.storage._records import (
     DISCARDED,
     NOT_CLICKED,
     REWARD_UNITS,
+    Click,
     CommitStatus,
     Event,
     Outcome,
@@ -69,7 +70,7 @@ def check_graded_rewards(open_store: OpenStore) -> None:
     """Check that a reward is stored to a millionth."""
     store = open_store()
     surface = store.create_surface("home", "{}").surface_id
-    store.commit([Event(shown(surface, 1), Outcome(1, REWARD_UNITS // 4))])
+    store.commit([Event(shown(surface, 1), Outcome.of(1, REWARD_UNITS // 4))])
     assert read_totals(store, surface).counts(range(4)).rewards[1, 1, 1] == 0.25
 
 
@@ -82,11 +83,122 @@ def check_discarded_impressions_add_no_counts(open_store: OpenStore) -> None:
     assert read_rounds(store, surface) == 0
 
 
+def check_clicks_are_counted_when_final(open_store: OpenStore) -> None:
+    """Check that clicks are recorded, the largest reward of a position stays, and all are counted once."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    one = shown(surface, 1)
+    click, purchase = (Outcome.of(0, reward, is_final=False) for reward in (1000, 5000))
+    second = Outcome.of(1, REWARD_UNITS, is_final=False)
+    assert store.commit([Event(one, click)]) == ([CommitStatus.RECORDED], [])
+    assert open_store().commit([Event(one, click)]) == ([CommitStatus.REPEATED], [])
+    group = [Event(one, purchase), Event(one, click), Event(one, second), Event(one, second)]
+    expected = [CommitStatus.RECORDED, CommitStatus.REPEATED, CommitStatus.RECORDED, CommitStatus.REPEATED]
+    assert store.commit(group).statuses == expected
+    assert store.outcome(surface, one.key) == purchase.merge(second)
+    assert read_rounds(store, surface) == 0
+    assert open_store().pending_impressions(surface, since_ms=0, until_ms=10_000) == [one]
+    receipt = store.commit([Event(one, NOT_CLICKED), Event(one, click), Event(one, Outcome.of(1, 2))])
+    assert receipt.statuses == [CommitStatus.COUNTED, CommitStatus.REPEATED, CommitStatus.REPEATED]
+    assert [change.version for change in receipt.changes] == [1]
+    settled = Outcome((Click(0, 5000), Click(1, REWARD_UNITS)), is_merged=True)
+    assert open_store().outcome(surface, one.key) == settled
+    larger = Outcome.of(0, 5001, is_final=False)
+    again = open_store().commit([Event(one, settled), Event(one, larger), Event(one, NOT_CLICKED)])
+    assert again.statuses == [CommitStatus.REPEATED, CommitStatus.CONFLICTING, CommitStatus.REPEATED]
+    assert again.changes == []
+    assert store.pending_impressions(surface, since_ms=0, until_ms=10_000) == []
+    counts = read_totals(open_store(), surface).counts(range(4))
+    assert counts.rounds == 1
+    assert counts.rewards[1].tolist() == [[0, 0], [0, 1], [0, 0], [5000 / REWARD_UNITS, 0]]
+
+
+def check_clicks_are_counted_once_in_any_order(open_store: OpenStore) -> None:
+    """Check that clicks, larger rewards, repetitions and groups in any order end with the same counts."""
+    rng = np.random.default_rng(6)
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    rewards = np.zeros((4, 2))
+    for number in range(40):
+        impression = shown(surface, number)
+        clicks = [
+            Outcome.of(int(rng.integers(2)), int(rng.integers(REWARD_UNITS)), is_final=False)
+            for _ in range(rng.integers(5))
+        ]
+        events = [Event(impression, one) for one in (None, *clicks, *clicks)]
+        order = rng.permutation(len(events))
+        for group in np.array_split(order, int(rng.integers(1, 4))):
+            open_store().commit([events[index] for index in group])
+        last = DISCARDED if rng.random() < 0.5 and clicks else NOT_CLICKED
+        final = [Event(impression, last), *events, Event(impression, NOT_CLICKED)]
+        assert store.commit(final).statuses[0] == CommitStatus.COUNTED
+        store.commit(final)
+        merged = Outcome()
+        for one in clicks:
+            merged = merged.merge(one)
+        for position, reward in merged.clicks:
+            rewards[(3, 1)[position], position] += reward
+    counts = read_totals(open_store(), surface).counts(range(4))
+    assert counts.rounds == 40
+    assert (counts.rewards[1] * REWARD_UNITS == rewards).all()
+
+
+def check_discarded_impressions_keep_their_clicks(open_store: OpenStore) -> None:
+    """Check that an impression with clicks is counted when it expires, and one without is not."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    store.commit([Event(shown(surface, 1), Outcome.of(0, REWARD_UNITS, is_final=False))])
+    found = open_store().pending_impressions(surface, since_ms=0, until_ms=10_000)  # it was never written
+    assert found == [shown(surface, 1)]
+    expired = [Event(found[0], DISCARDED), Event(shown(surface, 2), DISCARDED)]
+    assert store.commit(expired).statuses == [CommitStatus.COUNTED, CommitStatus.COUNTED]
+    assert store.outcome(surface, found[0].key) == CLICK._replace(is_merged=True)
+    assert store.outcome(surface, shown(surface, 2).key) == DISCARDED
+    assert read_rounds(store, surface) == 1
+
+
+def check_single_clicks_contradict_each_other(open_store: OpenStore) -> None:
+    """Check that a click at another position conflicts where one is possible at most."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    one = shown(surface, 1)
+    first, other = (
+        Outcome.of(position, 1000, is_final=False)._replace(is_single=True) for position in (0, 1)
+    )
+    purchase = Outcome.of(0, REWARD_UNITS)
+    statuses = [CommitStatus.RECORDED, CommitStatus.CONFLICTING, CommitStatus.CONFLICTING]
+    assert (
+        store.commit([Event(one, first), Event(one, other), Event(one, Outcome.of(1, 5))]).statuses
+        == statuses
+    )
+    assert open_store().commit([Event(one, other)]).statuses == [CommitStatus.CONFLICTING]
+    assert open_store().outcome(surface, one.key) == first
+    assert store.commit([Event(one, purchase), Event(one, first)]).statuses == [
+        CommitStatus.COUNTED,
+        CommitStatus.REPEATED,
+    ]
+    assert read_totals(store, surface).counts(range(4)).rewards.sum() == 1
+
+
+def check_rankings_of_any_length(open_store: OpenStore) -> None:
+    """Check that rankings may be shorter than the number of positions."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    rankings = [shown(surface, 1), shown(surface, 2, items=(2,)), shown(surface, 3, items=(0, 2))]
+    store.commit([Event(one, None) for one in rankings])
+    assert open_store().pending_impressions(surface, since_ms=0, until_ms=10_000) == rankings
+    store.commit([Event(one, CLICK) for one in rankings])
+    counts = read_totals(open_store(), surface).counts(range(4))
+    assert counts.rounds == 3
+    assert counts.displays[1].tolist() == [[1, 0], [0, 1], [1, 1], [1, 0]]
+    assert counts.rewards[1].tolist() == [[1, 0], [0, 0], [1, 0], [1, 0]]
+
+
 def check_commits_are_atomic(open_store: OpenStore) -> None:
     """Check that a group with one invalid event changes nothing."""
     store = open_store()
     one, two = store.create_surface("one", "{}").surface_id, store.create_surface("two", "{}").surface_id
-    no_position = Outcome(7, REWARD_UNITS)
+    no_position = Outcome.of(7, REWARD_UNITS)
     good = [Event(shown(one, 1), CLICK), Event(shown(one, 2), None), Event(shown(two, 1), CLICK)]
     try:
         store.commit([*good, Event(shown(two, 2), no_position)])
@@ -194,9 +306,9 @@ def check_counts_add_up(open_store: OpenStore) -> None:
         for number in range(int(rng.integers(1, 6))):
             items = tuple(rng.permutation(4)[:2].tolist())
             position = int(rng.integers(-1, 2))
-            entries.append(Event(shown(surface, 100 * group + number, items=items), Outcome(position, 0)))
+            outcome = NOT_CLICKED if position < 0 else Outcome.of(position, REWARD_UNITS)
+            entries.append(Event(shown(surface, 100 * group + number, items=items), outcome))
             if position >= 0:
-                entries[-1] = Event(entries[-1].impression, Outcome(position, REWARD_UNITS))
                 rewards[1, items[position], position] += 1
             displays[1, items, [0, 1]] += 1
         store.commit(entries)
@@ -212,6 +324,11 @@ COMMIT_CHECKS = (
     check_late_impressions_do_not_reopen,
     check_graded_rewards,
     check_discarded_impressions_add_no_counts,
+    check_clicks_are_counted_when_final,
+    check_clicks_are_counted_once_in_any_order,
+    check_discarded_impressions_keep_their_clicks,
+    check_single_clicks_contradict_each_other,
+    check_rankings_of_any_length,
     check_commits_are_atomic,
     check_commit_of_several_surfaces,
     check_changes_are_ordered,

@@ -10,7 +10,7 @@ from banditrank.storage._records import REWARD_UNITS, Impression, Outcome, min_k
 OpenStore: TypeAlias = Callable[[], Store]
 """Opens the store under test, empty at first; called again, the same one as another process would."""
 
-CLICK = Outcome(0, REWARD_UNITS)
+CLICK = Outcome.of(0, REWARD_UNITS)
 
 
 def shown(

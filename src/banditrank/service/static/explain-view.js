@@ -84,10 +84,13 @@ function userTypeText({ is_type_used: isUsed, treatment, is_reproduced: isReprod
     : "not used";
 }
 
-const outcomeText = ({ state, item, reward }) =>
-  state === "clicked"
-    ? `${item} was clicked${reward === 1 ? "" : `, worth ${number(reward, 2)}`}.`
-    : (OUTCOMES[state] ?? state);
+const clickText = ({ item, reward }) => (reward === 1 ? item : `${item} (worth ${number(reward, 2)})`);
+
+function outcomeText({ state, clicks }) {
+  if (!clicks.length) return OUTCOMES[state] ?? state;
+  const names = clicks.map(clickText).join(", ");
+  return state === "pending" ? `Clicked so far: ${names}. More clicks may follow.` : `Clicked: ${names}.`;
+}
 
 function sections(explanation) {
   const equal = explanation.treatment === "equal";

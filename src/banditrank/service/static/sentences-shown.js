@@ -153,5 +153,5 @@ export function feedbackText(state, ranking) {
   if (ranking.feedback === "pending") return "Pending";
   if (ranking.feedback === "unreported") return "Not reported";
   if (ranking.feedback === "not-clicked") return "No click";
-  return `Clicked ${state.surface.items[ranking.clicked]}`;
+  return `Clicked ${ranking.clicked.map((item) => state.surface.items[item]).join(", ")}`;
 }
