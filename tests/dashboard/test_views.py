@@ -238,7 +238,7 @@ def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:
     page.goto(server.page("ads") + "#ranking=made-up")
     expect(page.locator(".none.bad")).to_contain_text("the id was not given out here")
     server.made["ads"].dashboard["latest_rankings"][0]["id"] = "made-up"
-    server.explained = {"outcome": {"state": "pending"}}
+    server.explained = {"outcome": {"state": "pending", "clicks": []}}
     page.get_by_label("Ranking id").fill("made-up")
     page.get_by_role("button", name="Explain").click()
     expect(page.locator("main")).to_contain_text("No feedback yet.")

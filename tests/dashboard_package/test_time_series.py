@@ -19,6 +19,11 @@ WIDTH = 1000  # milliseconds
 START = 10**12
 
 
+def rewards_of(event: Event) -> float:
+    """Return the sum of the rewards of an event."""
+    return sum(click.reward for click in event.outcome.clicks) / REWARD_UNITS
+
+
 def shown_event(user_type: int, items: tuple[int, ...], clicked: int | None = None) -> Event:
     outcome = Outcome() if clicked is None else Outcome.of(clicked, REWARD_UNITS)
     return Event(Impression(1, b"", pack_ranking(user_type, items)), outcome)

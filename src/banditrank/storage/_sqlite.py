@@ -5,6 +5,7 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
@@ -42,6 +43,7 @@ _TRANSIENT_ERRORS = {  # a retry may succeed, at the latest after an operator in
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_PROTOCOL,
 }
+_BUSY_SECONDS = 0.01  # between two attempts to set the journal mode
 _DIALECT = {
     "SERIAL": "INTEGER PRIMARY KEY AUTOINCREMENT",  # ids of deleted surfaces are not reused
     "BIGINT": "INTEGER",
@@ -161,13 +163,27 @@ class SqliteStore(SqlStore):
             self.path, timeout=self._timeout_seconds, isolation_level=None, check_same_thread=False
         )
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            self._use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(_CONNECTION_SETUP)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        """Set the journal mode, for which SQLite does not wait while another process opens the file."""
+        deadline = time.monotonic() + self._timeout_seconds
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > deadline:
+                    raise
+                time.sleep(_BUSY_SECONDS)
+            else:
+                return
 
     def _lock_surfaces(self, transaction: Transaction, surface_ids: Collection[int]) -> dict[int, int]:
         """Return when the surfaces were pruned; a transaction that writes excludes all others already."""
