@@ -1,9 +1,13 @@
-"""Clients of services that are killed, which record all acknowledgements."""
+"""Clients of services that are killed, which record all acknowledgements.
+
+Users click up to three times, and some clicks become purchases: each is feedback of its own. The ranking is
+counted with the last feedback or, where impressions expire, perhaps when its window closes.
+"""
 
 import random
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx
 
@@ -13,11 +17,14 @@ N_POSITIONS = 3
 WINDOW = 2.0  # seconds until impressions expire
 _SILENT = 0.2  # share of expiring impressions without feedback
 _LATE = 0.2  # share of expiring impressions with feedback near their expiry
+_OPEN = 0.3  # share of expiring impressions with clicks and no final feedback
+CLICK, PURCHASE = 0.25, 1.0  # rewards
 
 
 def surface(*, expiring: bool) -> dict:
     """Return the surface of the clients; expired impressions count or are discarded."""
     shape = {"name": "crash", "items": ITEMS, "n_positions": N_POSITIONS, "user_types": USER_TYPES}
+    shape["click_model"] = "position-based"
     if expiring:
         return {**shape, "unreported": "not-clicked", "attribution_seconds": WINDOW}
     return {**shape, "unreported": "discarded"}
@@ -30,9 +37,11 @@ class Ranking:
     id: str
     user_type: str
     items: tuple[str, ...]
-    clicked: str | None
+    clicks: list[tuple[str, float]]  # items and rewards, in the order in which they are reported
+    is_final: bool = True  # whether the last feedback counts the ranking
     due: float = 0.0  # when it is reported
-    acknowledged: bool = False
+    acknowledged: bool = False  # whether the last feedback was
+    rewards: dict[str, float] = field(default_factory=dict)  # the largest acknowledged ones, by item
 
 
 class Client(threading.Thread):
@@ -76,17 +85,32 @@ class Client(threading.Thread):
         if shown is None:
             return None
         items = tuple(shown["items"])
-        return Ranking(shown["id"], user_type, items, self.random.choice((None, *items)))
+        clicks = [(self.random.choice(items), CLICK) for _ in range(self.random.randrange(4))]
+        clicks += [(item, PURCHASE) for item, _ in clicks if self.random.random() < 0.3]
+        is_open = self.expiring and bool(clicks) and self.random.random() < _OPEN
+        return Ranking(shown["id"], user_type, items, clicks, not is_open)
 
     def report(self, http: httpx.Client, ranking: Ranking) -> None:
-        """Send feedback until it is acknowledged or expired."""
-        feedback = {"ranking": ranking.id, "clicked": ranking.clicked}
+        """Send each click, and that nothing more follows, until it is acknowledged or expired."""
+        sent: set[tuple[str, float]] = set()
+        for item, reward in ranking.clicks:
+            status = self.send(http, {"ranking": ranking.id, "clicked": [item], "reward": reward})
+            if status is not None:
+                ranking.rewards[item] = max(reward, ranking.rewards.get(item, 0.0))
+                is_expected = (item, reward) in sent or (item, PURCHASE) in sent
+                self.repeated += status == "repeated" and not is_expected
+            sent.add((item, reward))
+        if ranking.is_final:
+            status = self.send(http, {"ranking": ranking.id})
+            ranking.acknowledged = status is not None
+            self.repeated += status == "repeated"
+
+    def send(self, http: httpx.Client, feedback: dict) -> str | None:
+        """Send feedback until it is acknowledged, and return its status; None if it expired."""
         told = None
         while told is None and not self.aborted.is_set() and not self.refusals:
             told = self.ask(http, "/v1/feedback", feedback)
-        if told is not None and "status" in told:
-            ranking.acknowledged = True
-            self.repeated += told["status"] == "repeated"
+        return None if told is None else told.get("status")
 
     def ask(self, http: httpx.Client, path: str, body: dict) -> dict | None:
         """Return the response, or None if there is none."""

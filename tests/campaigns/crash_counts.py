@@ -30,12 +30,13 @@ def wait_until_settled(address: str) -> None:
 def check(address: str, clients: list[Client], *, expiring: bool) -> None:
     """Assert that the store holds exactly the acknowledged feedback."""
     displays: Counter[tuple[str, str, int]] = Counter()
-    clicks: Counter[tuple[str, str, int]] = Counter()
+    rewards: Counter[tuple[str, str, int]] = Counter()
     rankings = list(chain(*(client.rankings for client in clients)))
     for ranking in rankings:
         for position, item in enumerate(ranking.items if ranking.acknowledged else ()):
             displays[ranking.user_type, item, position] += 1
-            clicks[ranking.user_type, item, position] += item == ranking.clicked
+        for item, reward in ranking.rewards.items():
+            rewards[ranking.user_type, item, ranking.items.index(item)] += reward
     acknowledged = sum(ranking.acknowledged for ranking in rankings)
     with open_store(address) as store:
         counts = counts_of(store)
@@ -43,7 +44,7 @@ def check(address: str, clients: list[Client], *, expiring: bool) -> None:
             for j, item in enumerate(ITEMS):
                 for k in range(N_POSITIONS):
                     place = user_type, item, k
-                    assert counts.rewards[i, j, k] == clicks[place], place
+                    assert counts.rewards[i, j, k] == rewards[place], place
                     assert counts.displays[i, j, k] >= displays[place], place
         if not expiring:
             assert counts.rounds == acknowledged, f"{counts.rounds} counted, {acknowledged} acknowledged"
@@ -53,7 +54,7 @@ def check(address: str, clients: list[Client], *, expiring: bool) -> None:
         n_with_outcome = 0
         for ranking in rankings:
             outcome = store.outcome(surface, signer.verify(ranking.id).impression.key)
-            assert outcome is not None or not ranking.acknowledged
+            assert outcome is not None or not (ranking.acknowledged or ranking.rewards)
             n_with_outcome += outcome is not None
         unanswered = sum(client.asked for client in clients) - len(rankings)
         assert n_with_outcome <= counts.rounds <= n_with_outcome + unanswered, (

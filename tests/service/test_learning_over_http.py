@@ -16,7 +16,11 @@ from banditrank.model._values import best_personalized_values, user_type_values
 PROBLEM = kdd2012()
 ITEMS = [f"ad-{number}" for number in range(PROBLEM.n_items)]
 TYPES = ["male", "female"]
-BEST = best_personalized_values(PROBLEM)
+# Values of single looks; under the position-based model the most looked-at position is always looked at.
+BEST = {"single-look": best_personalized_values(PROBLEM)}
+LOOKS = PROBLEM.position_preferences / PROBLEM.position_preferences.max(axis=1, keepdims=True)
+SCALES = 1 / PROBLEM.position_preferences.max(axis=1)
+BEST["position-based"] = BEST["single-look"] * SCALES
 MIN_P_VALUE = 0.001  # false-positive rate of the test over random seeds
 
 
@@ -28,8 +32,17 @@ def surface(name: str, **settings: object) -> dict:
 class Users:
     """Simulated users of Table 1, and their regret."""
 
-    def __init__(self, name: str, services: list[Running], seed: int, *, delay: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        services: list[Running],
+        seed: int,
+        *,
+        delay: int = 0,
+        click_model: str = "single-look",
+    ) -> None:
         self.name = name
+        self.click_model = click_model
         self.services = services
         self.rng = np.random.default_rng(seed)
         self.delay = delay
@@ -44,27 +57,42 @@ class Users:
             path = f"{where}/v1/surfaces/{self.name}/rankings"
             shown = http.post(path, json={"user_type": TYPES[i]}).json()
             numbers = [ITEMS.index(item) for item in shown["items"]]
-            looked_at = numbers[int(self.rng.choice(PROBLEM.n_positions, p=PROBLEM.position_preferences[i]))]
-            liked = self.rng.random() < PROBLEM.item_means[i, looked_at]
-            self.late.append({"ranking": shown["id"], "clicked": ITEMS[looked_at] if liked else None})
-            self.losses.append(BEST[i] - user_type_values(PROBLEM, numbers)[i])
+            clicked = self.click(i, numbers)
+            self.late.append({"ranking": shown["id"], "clicked": clicked, "final": True})
+            scale = SCALES[i] if self.click_model == "position-based" else 1.0
+            self.losses.append(BEST[self.click_model][i] - scale * user_type_values(PROBLEM, numbers)[i])
             while len(self.late) > self.delay:
                 assert http.post(f"{where}/v1/feedback", json=self.late.popleft()).status_code == 200
         return self.losses[-number:]
 
+    def click(self, user_type: int, numbers: list[int]) -> str | list[str] | None:
+        """Return what a user of a type clicks in a ranking."""
+        likes = self.rng.random(len(numbers)) < PROBLEM.item_means[user_type, numbers]
+        if self.click_model == "position-based":
+            looks = self.rng.random(len(numbers)) < LOOKS[user_type]
+            return [
+                ITEMS[number] for number, is_clicked in zip(numbers, looks & likes, strict=True) if is_clicked
+            ]
+        k = int(self.rng.choice(PROBLEM.n_positions, p=PROBLEM.position_preferences[user_type]))
+        return ITEMS[numbers[k]] if likes[k] else None
+
 
 # 12 runs of 150 rounds reject a service with 1.5 times the regret with a power of 0.90.
+@pytest.mark.parametrize("click_model", ["single-look", "position-based"])
 @pytest.mark.parametrize(("rounds", "runs"), [(150, 12), pytest.param(500, 8, marks=pytest.mark.campaign)])
 def test_regret_has_the_simulators_distribution(
-    monkeypatch: pytest.MonkeyPatch, rounds: int, runs: int
+    monkeypatch: pytest.MonkeyPatch, rounds: int, runs: int, click_model: str
 ) -> None:
     monkeypatch.setattr("banditrank.engine._engine.seeded_bytes", lambda: seeded(3))
-    simulated = simulate(ThompsonRank(), PROBLEM, horizon=rounds, replications=400, seed=5)
+    settings = {"replications": 400, "seed": 5, "click_model": click_model}
+    simulated = simulate(ThompsonRank(), PROBLEM, horizon=rounds, **settings)
     live = []
     with running() as service, httpx.Client(timeout=TIMEOUT_SECONDS) as http:
         for seed in range(runs):
-            assert service.ask("POST", "/v1/surfaces", surface(f"run-{seed}")).status_code == 201
-            live.append(sum(Users(f"run-{seed}", [service], seed).come(http, rounds)))
+            made = surface(f"run-{seed}", click_model=click_model)
+            assert service.ask("POST", "/v1/surfaces", made).status_code == 201
+            users = Users(f"run-{seed}", [service], seed, click_model=click_model)
+            live.append(sum(users.come(http, rounds)))
     assert ks_2samp(live, simulated.final_regret).pvalue > MIN_P_VALUE, np.median(live)
 
 
