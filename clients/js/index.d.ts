@@ -1,0 +1,138 @@
+/** Settings of a client. */
+export interface ClientOptions {
+  /** URL of the service, such as `https://ranking.shop.example`. */
+  url: string;
+  /** API key, if the service requires one. Visitors of a page can read it: give it the right `rank` only. */
+  apiKey?: string;
+  /** Time limit of `rank` in milliseconds; 1000 by default. */
+  timeoutMs?: number;
+  /** Items to show when the service is away and no ranking is known; none by default. */
+  defaultOrder?: readonly string[];
+}
+
+/** Options of a ranking. All but `defaultOrder` are sent to the service. */
+export interface RankOptions {
+  /** Items that may be shown; all by default. */
+  candidates?: readonly string[];
+  /** Items that must not be shown. */
+  exclude?: readonly string[];
+  /** Items at fixed positions, by position from 1: `{1: "ad-3"}`. */
+  pinned?: Readonly<Record<number, string>>;
+  /** Id of the visitor. */
+  visitor?: string;
+  /** Default order of this ranking, instead of the client's. */
+  defaultOrder?: readonly string[];
+}
+
+/** A ranking that the service issued. */
+export interface IssuedRanking {
+  /** Identifies the ranking in its feedback. */
+  id: string;
+  /** Items in order of positions. */
+  items: string[];
+  /** End of the attribution window; later feedback is rejected. */
+  expiresAt: Date;
+  isDefault: false;
+}
+
+/** The last known ranking or the default order, returned while the service is away. It takes no feedback. */
+export interface DefaultRanking {
+  id: null;
+  /** Items in order of positions. */
+  items: string[];
+  expiresAt: null;
+  isDefault: true;
+  /** Why the service issued no ranking. */
+  error: unknown;
+}
+
+export type Ranking = IssuedRanking | DefaultRanking;
+
+/** Feedback for a ranking. */
+export interface Feedback {
+  /** The item that was clicked, or several under click model `position-based`; null, the default, for none. */
+  clicked?: string | readonly string[] | null;
+  /** Value of the click, from 0 to 1; 1 by default. Must be omitted without a click. */
+  reward?: number;
+  /** Whether to count the ranking now; true by default, except for clicks under `position-based`. */
+  final?: boolean;
+}
+
+/**
+ * - `counted`: the ranking is counted with this feedback.
+ * - `recorded`: the ranking is counted later, and more clicks may follow.
+ * - `repeated`: the same feedback arrived before.
+ * - `ignored`: the ranking is a default ranking; nothing was sent.
+ */
+export type FeedbackStatus = "counted" | "recorded" | "repeated" | "ignored";
+
+/** Element of a page, or anything else that emits clicks. */
+export interface ClickTarget {
+  addEventListener(type: string, listener: (event: any) => void, options?: any): void;
+}
+
+/** Options of `observe`. */
+export interface ObserveOptions {
+  /**
+   * Whether a ranking without a click is final as soon as the page is hidden, such as by a change of tabs; true by
+   * default. If false, it is final when the page is left; browsers on phones often end without saying so.
+   */
+  finalWhenHidden?: boolean;
+  /** Called with the status of each feedback, or the error that rejected it. */
+  onFeedback?: (result: FeedbackStatus | Error, clicked: string | null) => void;
+}
+
+/** A request that the service refused: its problem details (RFC 9457). */
+export class BanditRankError extends Error {
+  constructor(status: number, problem?: object);
+  /** HTTP status. */
+  status: number;
+  /** What is wrong with this request; also the message. */
+  detail: string;
+  /** URN of the type of error, such as `urn:banditrank:problem:unknown-surface`. */
+  type?: string;
+  /** Short description of the type of error. */
+  title?: string;
+  /** Field that has an invalid value. */
+  field?: string;
+  /** Id of the request in the log of the service. */
+  request_id?: string;
+}
+
+/** A client of the ranking service. */
+export class BanditRank {
+  /** @throws {TypeError} If the key cannot be sent in a header. */
+  constructor(options: ClientOptions);
+
+  /**
+   * Return a ranking for a user of a type, within the time limit.
+   *
+   * If the service is away, too slow or responds with 5xx, 408 or 429, the result is a default ranking: the last
+   * known ranking for this surface and user type, or else the default order. Both follow `candidates`, `exclude` and
+   * `pinned`, and are filled up with the default order and the candidates.
+   *
+   * @throws {BanditRankError} If the service refuses the request (4xx).
+   */
+  rank(surface: string, userType: string, options?: RankOptions): Promise<Ranking>;
+
+  /**
+   * Send the feedback for a ranking, and return its status once it is durable. Feedback for default rankings is ignored.
+   *
+   * The request outlives the page, and is retried up to three times: repeated feedback counts once.
+   *
+   * @throws {BanditRankError} If the service refuses the feedback, or responds with an error to all attempts.
+   * @throws {Error} If the service is away: the error of `fetch`.
+   */
+  feedback(ranking: Pick<Ranking, "id">, feedback?: Feedback): Promise<FeedbackStatus>;
+
+  /**
+   * Report clicks on the elements that show a ranking, and that there was none when the user leaves the page.
+   *
+   * Under click model `single-look` the first click is reported; under `position-based` all are, and the ranking is
+   * final when the page is left.
+   *
+   * @param elements One element for each item, in order of positions. Clicks inside an element count.
+   * @returns A function for pages that replace the ranking: report that the user left, and stop.
+   */
+  observe(ranking: Ranking, elements: Iterable<ClickTarget>, options?: ObserveOptions): () => void;
+}
