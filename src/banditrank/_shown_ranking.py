@@ -10,13 +10,18 @@ class ShownRanking(NamedTuple):
     Attributes
     ----------
     id
-        Identifies the ranking in its feedback.
+        Identifies the ranking in its feedback; empty for a default ranking.
     items
         Names of the items, in order of positions.
     expires_at
-        End of the attribution window; later feedback is rejected.
+        End of the attribution window; later feedback is rejected. For a default ranking, the time at which it
+        was returned.
+    is_default
+        Whether this is a default ranking, which a client returned while the service was away. Its feedback is
+        ignored.
     """
 
     id: str
     items: tuple[str, ...]
     expires_at: datetime
+    is_default: bool = False

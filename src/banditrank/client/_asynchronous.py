@@ -7,12 +7,14 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from banditrank._checks import check_integer
+from banditrank._checks import check_integer, check_number
 from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
 from banditrank.client import _calls as calls
 from banditrank.client._calls import DEFAULT_URL, ApiCall
-from banditrank.client._retries import MAX_RETRIES, Retries
+from banditrank.client._default_rankings import IGNORED, DefaultRankings, check_default_order
+from banditrank.client._retries import MAX_RETRIES, Retries, parse_response
+from banditrank.errors import ServiceError
 
 T = TypeVar("T")
 
@@ -31,13 +33,18 @@ class AsyncClient:
         surfaces, which may compile code.
     max_retries
         Maximum number of retries of a request.
+    default_order
+        Items to show when the service is away and no ranking is known. By default `rank` and `rank_batch`
+        raise an error instead.
+    rank_timeout_seconds
+        Time limit of `rank` and `rank_batch` with a default order, including retries.
     transport
         Transport of the HTTP client; over the network by default.
 
     Raises
     ------
     InvalidInputError
-        If `max_retries` is out of range.
+        If `max_retries` or `rank_timeout_seconds` is out of range, or the default order is invalid.
     ServiceError
         Raised by all methods, if the service refuses a request or cannot be reached.
 
@@ -59,20 +66,56 @@ class AsyncClient:
         api_key: str | None = None,
         timeout_seconds: float = 5.0,
         max_retries: int = 3,
+        default_order: Sequence[str] | None = None,
+        rank_timeout_seconds: float = 1.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds
         self._max_retries = check_integer("max_retries", max_retries, 0, MAX_RETRIES)
+        self._default_order = check_default_order(default_order)
+        self._rank_timeout_seconds = check_number("rank_timeout_seconds", rank_timeout_seconds, 0.001, 3600.0)
+        self._default_rankings = DefaultRankings()
         headers = calls.auth_headers(api_key)
         self._http = httpx.AsyncClient(base_url=base_url, headers=headers, transport=transport)
 
-    async def rank(self, surface: str, user_type: str) -> ShownRanking:
-        """Return a ranking for a user of a type."""
-        return await self._send(calls.rank(surface, user_type))
+    async def rank(
+        self, surface: str, user_type: str, *, default_order: Sequence[str] | None = None
+    ) -> ShownRanking:
+        """Return a ranking for a user of a type.
 
-    async def rank_batch(self, surface: str, user_types: Iterable[str]) -> list[ShownRanking]:
-        """Return a ranking for a user of each type, in one request."""
-        return await self._send(calls.rank_batch(surface, user_types))
+        Parameters
+        ----------
+        surface
+            Name of the surface.
+        user_type
+            User type of the user.
+        default_order
+            Items to show when the service is away and no ranking is known; those of the client by default.
+
+        Returns
+        -------
+        ShownRanking
+            A ranking of the service. With a default order, and if the service is away, too slow or responds
+            with 5xx, 408 or 429: the last ranking for this surface and user type, or else the default order,
+            with `is_default` and without an id.
+
+        Raises
+        ------
+        InvalidInputError
+            If the default order is invalid.
+        ServiceError
+            If the service refuses the request, or is away and there is no default order.
+        """
+        call = calls.rank(surface, user_type)
+        (ranking,) = await self._rank(call, surface, [user_type], default_order)
+        return ranking
+
+    async def rank_batch(
+        self, surface: str, user_types: Iterable[str], *, default_order: Sequence[str] | None = None
+    ) -> list[ShownRanking]:
+        """Return a ranking for a user of each type, in one request; with a default order, like `rank`."""
+        user_types = list(user_types)
+        return await self._rank(calls.rank_batch(surface, user_types), surface, user_types, default_order)
 
     async def feedback(
         self,
@@ -86,14 +129,16 @@ class AsyncClient:
 
         Parameters
         ----------
-        ranking_id, clicked, reward, final
+        ranking_id
+            Id of the ranking; nothing is sent for the empty id of a default ranking.
+        clicked, reward, final
             As for `Feedback`.
 
         Returns
         -------
         str
-            ``counted``; ``recorded`` if the ranking is counted later; or ``repeated`` if the feedback adds
-            nothing.
+            ``counted``; ``recorded`` if the ranking is counted later; ``repeated`` if the feedback adds
+            nothing; or ``ignored`` for a default ranking.
 
         Raises
         ------
@@ -104,6 +149,8 @@ class AsyncClient:
         ConflictingFeedbackError
             If different feedback was counted before.
         """
+        if not ranking_id:
+            return IGNORED
         return await self._send(calls.feedback(Feedback(ranking_id, clicked, reward, final)))
 
     async def feedback_batch(self, feedback: Iterable[Feedback]) -> list[str | Exception]:
@@ -112,9 +159,11 @@ class AsyncClient:
         Returns
         -------
         list of str or Exception
-            ``counted``, ``recorded``, ``repeated`` or the error that rejected it, for each feedback in order.
+            ``counted``, ``recorded``, ``repeated``, ``ignored`` or the error that rejected it, for each feedback
+            in order.
         """
-        return await self._send(calls.feedback_batch(feedback))
+        call = calls.feedback_batch(feedback)
+        return await self._send(call) if call.body["feedback"] else call.parse({"results": []})
 
     async def surfaces(self) -> list[dict[str, Any]]:
         """Return all surfaces that the key covers."""
@@ -181,20 +230,40 @@ class AsyncClient:
     ) -> None:
         await self.aclose()
 
-    async def _send(self, call: ApiCall[T]) -> T:
-        retries = Retries(call, self._max_retries)
-        timeout = httpx.Timeout(
-            self._timeout_seconds, read=max(self._timeout_seconds, call.min_timeout_seconds)
-        )
+    async def _rank(
+        self,
+        call: ApiCall[list[ShownRanking]],
+        surface: str,
+        user_types: Sequence[str],
+        default_order: Sequence[str] | None,
+    ) -> list[ShownRanking]:
+        order = self._default_order if default_order is None else check_default_order(default_order)
+        if order is None:
+            rankings = await self._send(call)
+        else:
+            limit = self._rank_timeout_seconds
+            try:
+                rankings = await asyncio.wait_for(self._send(call, limit), limit)
+            except (ServiceError, TimeoutError) as error:
+                return self._default_rankings.make(surface, user_types, order, call.body, error)
+        self._default_rankings.remember(surface, user_types, rankings, call.body)
+        return rankings
+
+    async def _send(self, call: ApiCall[T], time_limit_seconds: float | None = None) -> T:
+        retries = Retries(call, self._max_retries, time_limit_seconds)
         while True:
             try:
                 response = await self._http.request(
-                    call.method, call.path, json=call.body, params=call.query, timeout=timeout
+                    call.method,
+                    call.path,
+                    json=call.body,
+                    params=call.query,
+                    timeout=retries.timeout(self._timeout_seconds),
                 )
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 delay = retries.delay_after_error(error)
             else:
                 if response.is_success:
-                    return call.parse(response.json() if response.content else None)
+                    return parse_response(call, response)
                 delay = retries.delay_after_response(response)
             await asyncio.sleep(delay)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
+from banditrank.client._default_rankings import IGNORED
 from banditrank.client._errors import problem_error
 from banditrank.errors import InvalidInputError
 
@@ -47,19 +48,26 @@ class ApiCall(Generic[T]):
     min_timeout_seconds: float = 0.0
 
 
-def rank(surface: str, user_type: str) -> ApiCall[ShownRanking]:
-    """Return the call for a ranking.
+def rank(surface: str, user_type: str) -> ApiCall[list[ShownRanking]]:
+    """Return the call for a ranking, as a list of one.
 
     It is not retryable: a ranking whose response is lost would count as not clicked. A 503 precedes the
     ranking.
     """
     path, body = f"{_surface_path(surface)}/rankings", {"user_type": user_type}
-    return ApiCall("POST", path, _parse_ranking, body, is_retryable=False, retry_statuses=(503,))
+    return ApiCall(
+        "POST",
+        path,
+        lambda response: [_parse_ranking(response)],
+        body,
+        is_retryable=False,
+        retry_statuses=(503,),
+    )
 
 
-def rank_batch(surface: str, user_types: Iterable[str]) -> ApiCall[list[ShownRanking]]:
+def rank_batch(surface: str, user_types: list[str]) -> ApiCall[list[ShownRanking]]:
     """Return the call for several rankings; not retryable, like `rank`."""
-    path, body = f"{_surface_path(surface)}/rankings/batch", {"user_types": list(user_types)}
+    path, body = f"{_surface_path(surface)}/rankings/batch", {"user_types": user_types}
     return ApiCall("POST", path, _parse_rankings, body, is_retryable=False, retry_statuses=(503,))
 
 
@@ -76,13 +84,21 @@ def _feedback_body(feedback: Feedback) -> dict[str, Any]:
 
 
 def feedback_batch(feedback: Iterable[Feedback]) -> ApiCall[list[str | Exception]]:
-    """Return the call that sends feedback for several rankings."""
+    """Return the call that sends feedback for several rankings.
+
+    Feedback for default rankings is not part of the body, and its result is ``ignored``.
+    """
     feedback = list(feedback)
     for one in feedback:
         if not isinstance(one, Feedback):
             raise InvalidInputError("feedback", "must consist of Feedback tuples", one)
-    body = {"feedback": [_feedback_body(one) for one in feedback]}
-    return ApiCall("POST", "/v1/feedback/batch", _parse_feedback_results, body)
+    batch = [_feedback_body(one) for one in feedback if one.ranking_id]
+
+    def parse(response: Any) -> list[str | Exception]:
+        results = iter(_parse_feedback_results(response))
+        return [next(results) if one.ranking_id else IGNORED for one in feedback]
+
+    return ApiCall("POST", "/v1/feedback/batch", parse, {"feedback": batch})
 
 
 def surfaces() -> ApiCall[list[dict[str, Any]]]:

@@ -1,13 +1,16 @@
 """Retries with exponential backoff."""
 
 import random
-from typing import Any
+import time
+from typing import Any, TypeVar
 
 import httpx
 
 from banditrank.client._calls import ApiCall
 from banditrank.client._errors import response_error
 from banditrank.errors import BanditRankError, ServiceError
+
+T = TypeVar("T")
 
 _TRANSIENT_STATUSES = (429, 502, 503, 504)
 MAX_RETRIES = 100
@@ -25,14 +28,23 @@ class Retries:
         The API call.
     max_retries
         Maximum number of retries.
+    time_limit_seconds
+        Time limit of all attempts together; none by default.
     """
 
-    def __init__(self, call: ApiCall[Any], max_retries: int) -> None:
+    def __init__(self, call: ApiCall[Any], max_retries: int, time_limit_seconds: float | None = None) -> None:
         self._call = call
         self._left = max_retries
         self._made = 0
+        self._deadline = float("inf") if time_limit_seconds is None else time.monotonic() + time_limit_seconds
 
-    def delay_after_error(self, error: httpx.TransportError) -> float:
+    def timeout(self, timeout_seconds: float) -> httpx.Timeout:
+        """Return the timeouts of the next attempt, from the timeout of the client."""
+        remaining = max(self._deadline - time.monotonic(), 0.001)
+        read = max(timeout_seconds, self._call.min_timeout_seconds)
+        return httpx.Timeout(min(timeout_seconds, remaining), read=min(read, remaining))
+
+    def delay_after_error(self, error: httpx.RequestError) -> float:
         """Return the seconds to wait before the next attempt after a request without a response.
 
         Raises
@@ -62,11 +74,26 @@ class Retries:
     def _next_delay(
         self, error: BanditRankError, *, cause: Exception | None = None, retry_after: str | None = None
     ) -> float:
-        if self._left == 0:
+        delay = backoff_seconds(self._made + 1, retry_after)
+        if self._left == 0 or time.monotonic() + delay >= self._deadline:
             raise error from cause
         self._left -= 1
         self._made += 1
-        return backoff_seconds(self._made, retry_after)
+        return delay
+
+
+def parse_response(call: ApiCall[T], response: httpx.Response) -> T:
+    """Return the result of a successful response.
+
+    Raises
+    ------
+    ServiceError
+        If the body is not that of the service, such as a page of a proxy.
+    """
+    try:
+        return call.parse(response.json() if response.content else None)
+    except (KeyError, TypeError, ValueError) as error:
+        raise response_error(response.status_code, response.text) from error
 
 
 def backoff_seconds(attempt: int, retry_after: str | None) -> float:

@@ -83,7 +83,7 @@ def _check_user_types(runtime: SurfaceRuntime, user_types: Sequence[str], princi
 
 
 def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str]) -> list[RankingResponse]:
-    return [RankingResponse(*ranking) for ranking in runtime.rank_batch(user_types)]
+    return [RankingResponse(one.id, one.items, one.expires_at) for one in runtime.rank_batch(user_types)]
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
