@@ -19,7 +19,7 @@ from banditrank.service._settings import Settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-TESTED_ELSEWHERE = {"python", "sh"}  # examples, not configuration
+TESTED_ELSEWHERE = {"html", "js", "python", "sh"}  # examples, not configuration
 
 
 def _blocks() -> Iterator[tuple[str, str, str]]:
