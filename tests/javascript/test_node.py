@@ -183,7 +183,7 @@ def test_feedback_is_retried_where_that_may_help(
         const wait = globalThis.setTimeout;
         const delays = [];
         globalThis.setTimeout = (callback, ms, ...rest) => {{
-          if (callback.name !== "" || !ms) return wait(callback, ms, ...rest); // a timer of fetch
+          if (callback.name || !ms || ms >= 10_000) return wait(callback, ms, ...rest); // of fetch
           delays.push(ms);
           return wait(callback, 0);
         }};
