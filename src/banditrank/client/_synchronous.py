@@ -158,8 +158,8 @@ class Client:
         Returns
         -------
         list of str or Exception
-            ``counted``, ``recorded``, ``repeated``, ``ignored`` or the error that rejected it, for each feedback
-            in order.
+            ``counted``, ``recorded``, ``repeated``, ``ignored`` or the error that rejected it, for each
+            feedback in order.
         """
         call = calls.feedback_batch(feedback)
         return self._send(call) if call.body["feedback"] else call.parse({"results": []})
