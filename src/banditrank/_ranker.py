@@ -13,7 +13,7 @@ from banditrank.dashboard._explain import Explanation, explain
 from banditrank.dashboard._treatment_report import TreatmentReport, report_treatments
 from banditrank.engine._engine import Engine
 from banditrank.engine._ranking_ids import RandomBytes
-from banditrank.engine._surface import Surface
+from banditrank.engine._surface import ItemChanges, Surface
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import AlreadyExistsError, InvalidInputError
 from banditrank.storage._base import Store
@@ -188,27 +188,67 @@ class Ranker:
         self._engine.touch()
         return self._engine.feedback_batch(feedback)
 
-    def add_items(self, items: Iterable[str]) -> None:
-        """Add items, or bring retired ones back.
+    def add_items(self, items: Iterable[str]) -> ItemChanges:
+        """Add items, or bring retired ones back; active ones stay.
+
+        Returns
+        -------
+        ItemChanges
+            The items that were added or revived.
 
         Raises
         ------
         InvalidInputError
-            If an item is active already.
+            If a name is invalid, or there would be too many items.
         """
-        added = list(items)
-        self._engine.update_surface(self.surface.name, lambda surface: surface.with_items(added))
+        return self._update_items(Surface.with_items, items)
 
-    def retire_items(self, items: Iterable[str]) -> None:
+    def retire_items(self, items: Iterable[str]) -> ItemChanges:
         """Stop showing items; their counts are kept.
+
+        Returns
+        -------
+        ItemChanges
+            The items that were retired.
 
         Raises
         ------
         InvalidInputError
             If an item is unknown, or too few would be left.
         """
-        retired = list(items)
-        self._engine.update_surface(self.surface.name, lambda surface: surface.with_retired(retired))
+        return self._update_items(Surface.with_retired, items)
+
+    def sync_items(self, items: Iterable[str]) -> ItemChanges:
+        """Make these items, and no others, the active ones: add, revive and retire items in one step.
+
+        The same items again change nothing.
+
+        Returns
+        -------
+        ItemChanges
+            The items that were added, revived or retired.
+
+        Raises
+        ------
+        InvalidInputError
+            If a name is invalid, there are fewer items than positions, or there would be too many items.
+
+        Examples
+        --------
+        >>> with Ranker(Surface("home", items=["a", "b", "c"], n_positions=2)) as ranker:
+        ...     ranker.sync_items(["b", "c", "d"])
+        ...     ranker.surface.active_items
+        ItemChanges(added=('d',), revived=(), retired=('a',), unchanged=2)
+        ('b', 'c', 'd')
+        """
+        return self._update_items(Surface.with_catalogue, items)
+
+    def _update_items(
+        self, update: Callable[[Surface, Iterable[str]], Surface], items: Iterable[str]
+    ) -> ItemChanges:
+        names = items if isinstance(items, str) else list(items)  # an iterator, for several attempts
+        _, changes = self._engine.update_items(self.surface.name, lambda surface: update(surface, names))
+        return changes
 
     def counts(self) -> Counts:
         """Return the counts of the active items that rankings are computed from."""

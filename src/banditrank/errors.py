@@ -5,6 +5,7 @@
     BanditRankError                     base class
     ├── InvalidInputError               an argument is invalid (also a ValueError)
     │   ├── UnknownNameError            a name is not one of the known names
+    │   │   ├── UnknownFieldError       a body or a definition has no field of this name
     │   │   └── UnknownSurfaceError     the store has no surface of this name
     │   └── AlreadyExistsError          the name is already in use
     ├── UnsolvableError                 the solver does not support the problem
@@ -24,6 +25,10 @@ A message is one line.
 import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+_MAX_LISTED = 30  # allowed names in a message
+_MAX_COMPARED = 1000  # allowed names that are compared with the one received
+_MAX_COMPARED_LENGTH = 64  # characters of a name that are compared: the time is quadratic in it
 
 
 class BanditRankError(Exception):
@@ -61,6 +66,16 @@ class InvalidInputError(BanditRankError, ValueError):
         reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
         return InvalidInputError(field, f"{rule} ({reason})", str(path))
 
+    def within(self, parent: str) -> "InvalidInputError":
+        """Return the same error of a field that is part of another one.
+
+        Examples
+        --------
+        >>> print(InvalidInputError("reward", "must be a number from 0 to 1", 2).within("feedback[3]"))
+        feedback[3].reward must be a number from 0 to 1, got 2
+        """
+        return InvalidInputError(f"{parent}.{self.field}", self.rule, self.value)
+
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
         return type(self), (self.field, self.rule, self.value)
 
@@ -76,11 +91,34 @@ class UnknownNameError(InvalidInputError):
 
     def __init__(self, field: str, name: object, known: Iterable[str]) -> None:
         self.known = tuple(known)
-        rule = f"must be one of {', '.join(self.known)}{_suggestion(name, self.known)}"
-        super().__init__(field, rule, name)
+        super().__init__(field, f"must be one of {_listed(self.known)}{_suggestion(name, self.known)}", name)
 
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
         return type(self), (self.field, self.value, self.known)
+
+
+class UnknownFieldError(UnknownNameError):
+    """A body or a definition has no field of this name; the message suggests the closest one.
+
+    Parameters
+    ----------
+    field
+        The unknown field, with the fields that it is part of: ``feedback[3].rewrad``.
+    known
+        Names of the known fields.
+
+    Examples
+    --------
+    >>> print(UnknownFieldError("feedback[3].rewrad", ["ranking", "clicked", "reward"]))
+    feedback[3].rewrad is not a field, must be one of ranking, clicked, reward (did you mean reward?)
+    """
+
+    def __init__(self, field: str, known: Iterable[str]) -> None:
+        super().__init__(field, field.rpartition(".")[2], known)
+        self.args = (f"{field} is not a field, {self.rule}",)
+
+    def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
+        return type(self), (self.field, self.known)
 
 
 class UnknownSurfaceError(UnknownNameError):
@@ -218,11 +256,20 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)}"
 
 
-def _suggestion(name: object, known: Iterable[str]) -> str:
-    nearest = get_close_matches(str(name), list(known), n=1, cutoff=0.5)
-    return f" (did you mean {nearest[0]}?)" if nearest else ""
+def _listed(names: Sequence[str]) -> str:
+    text = ", ".join(map(_shorten_text, names[:_MAX_LISTED]))
+    return text if len(names) <= _MAX_LISTED else f"{text} and {len(names) - _MAX_LISTED:,} others"
 
 
-def _shorten(value: object, limit: int = 80) -> str:
-    text = one_line(repr(value))
+def _suggestion(name: object, known: Sequence[str]) -> str:
+    compared = {one[:_MAX_COMPARED_LENGTH]: one for one in known[:_MAX_COMPARED]}
+    nearest = get_close_matches(str(name)[:_MAX_COMPARED_LENGTH], compared, n=1, cutoff=0.5)
+    return f" (did you mean {_shorten_text(compared[nearest[0]])}?)" if nearest else ""
+
+
+def _shorten(value: object) -> str:
+    return _shorten_text(one_line(repr(value)))
+
+
+def _shorten_text(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

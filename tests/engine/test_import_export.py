@@ -91,8 +91,8 @@ def first_cell(change: Callable[[dict], Any]) -> Callable[[dict], Any]:
 BAD: list[tuple[Callable[[dict], Any], str]] = [
     (lambda d: d.update(format="another"), "format must be 'banditrank surface 1', got 'another'"),
     (lambda d: d.pop("surface"), "surface must be an object of settings, got None"),
-    (lambda d: d["surface"].pop("items"), "surface must have items"),
-    (lambda d: d["surface"].update(colour="red"), "surface must be one of name"),
+    (lambda d: d["surface"].pop("items"), "items must be given, got"),
+    (lambda d: d["surface"].update(colour="red"), "colour is not a field, must be one of name"),
     (lambda d: d["surface"].update(n_positions=9), "n_positions must be a whole number from 1 to 5, got 9"),
     (lambda d: d.update(counts={}), "counts must be a list of cells"),
     (first_cell(lambda c: c.update(user_type="unknown")), r"counts\[0\].user_type must be one of new, old"),
@@ -149,5 +149,5 @@ def test_json_that_is_not_a_surface_is_rejected(document: object) -> None:
 
 def test_names_must_be_ordered() -> None:
     for names in ({"a", "b"}, {"a": 1, "b": 2}, "ab", 5):
-        with pytest.raises(InvalidInputError, match="items must be a list of names"):
+        with pytest.raises(InvalidInputError, match="items must be a list of 1 to 10,000 names"):
             a_surface(items=names)

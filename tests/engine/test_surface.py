@@ -9,24 +9,28 @@ from helpers.live import a_ranker, a_surface
 from banditrank import Surface
 from banditrank.engine._served_policies import SERVED_NAMES
 from banditrank.engine._surface import MAX_ITEMS
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownFieldError
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"items": []}, "items must be 1 to"),
+        ({"items": []}, "items must be a list of 1 to 10,000 names, got 0"),
+        ({"items": "abc"}, "items must be a list of 1 to 10,000 names, got 'abc'"),
         ({"items": ["a", "a"]}, "items must all be different, got 'a'"),
-        ({"items": ["a", "b\n"]}, "items must be 1 to 200 printable characters each"),
-        ({"items": ["a", 5]}, "items must be 1 to 200 printable"),
-        ({"items": ["a", "b", ".."]}, "items must not be . or .., got '..'"),
-        ({"user_types": ["new", "."]}, "user_types must not be . or .., got '.'"),
-        ({"items": [str(n) for n in range(MAX_ITEMS + 1)]}, "items must be 1 to 10,000 names"),
-        ({"n_positions": 0}, "n_positions must be a whole number from 1 to 5"),
+        ({"items": ["a", "b\n"]}, r"items\[1\] must be 1 to 200 printable characters"),
+        ({"items": ["a", 5]}, r"items\[1\] must be 1 to 200 printable characters, got 5"),
+        ({"items": ["a", "b", ".."]}, r"items\[2\] must not be . or .., got '..'"),
+        ({"user_types": ["new", "."]}, r"user_types\[1\] must not be . or .., got '.'"),
+        (
+            {"items": [str(n) for n in range(MAX_ITEMS + 1)]},
+            "items must be a list of 1 to 10,000 names, got 10001",
+        ),
+        ({"n_positions": 0}, "n_positions must be a whole number from 1 to 100, got 0"),
         ({"n_positions": 6}, "n_positions must be a whole number from 1 to 5"),
         ({"n_positions": 2.0}, "n_positions must be a whole number"),
         ({"n_positions": 4, "retired": ["a", "b"]}, "n_positions must be a whole number from 1 to 3"),
-        ({"user_types": []}, "user_types must be 1 to"),
+        ({"user_types": []}, "user_types must be a list of 1 to 1,000 names, got 0"),
         ({"retired": ["z"]}, "retired must be one of a, b"),
         ({"retired": list("abcde")}, "retired must leave at least one item"),
         ({"policy": "best"}, "policy must be one of auto"),
@@ -97,9 +101,9 @@ def test_a_surface_equals_the_one_read_from_its_definition() -> None:
     )
     assert Surface.from_definition(surface.definition) == surface
     assert json.loads(surface.definition)["user_types"] == ["ä"]
-    with pytest.raises(UnknownNameError, match="surface must be one of name, items"):
+    with pytest.raises(UnknownFieldError, match="colour is not a field, must be one of name, items"):
         Surface.from_dict({**surface.to_dict(), "colour": "red"})
-    with pytest.raises(InvalidInputError, match="surface must have n_positions"):
+    with pytest.raises(InvalidInputError, match="n_positions must be given, got"):
         Surface.from_dict({"name": "home", "items": ["a"]})
 
 

@@ -120,7 +120,9 @@ def test_surfaces_that_cannot_be_read_do_not_prevent_a_start(
         assert names(engine) == ["home"]
         assert sorted(engine.sync_errors) == ["dropped", "newer"]
         newer = engine.sync_errors["newer"]
-        assert newer.startswith("surface in the store cannot be read: surface must be one of name,")
+        assert newer.startswith(
+            "surface in the store cannot be read: colour is not a field, must be one of name,"
+        )
         with pytest.raises(StoreError, match="surface in the store cannot be read: policy must be one of"):
             engine.surface("dropped")
         define(store, "later")

@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from banditrank.engine._engine import Engine
     from banditrank.engine._import_export import export_surface, import_surface
     from banditrank.engine._observers import IssuedImpression, SurfaceObserver
-    from banditrank.engine._surface import Surface
+    from banditrank.engine._surface import ItemChanges, Surface
 
 __all__ = [
     "Engine",
     "IssuedImpression",
+    "ItemChanges",
     "Surface",
     "SurfaceObserver",
     "create_key",
@@ -35,6 +36,9 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "IssuedImpression",
                 "SurfaceObserver",
             ),
-            "_surface": ("Surface",),
+            "_surface": (
+                "ItemChanges",
+                "Surface",
+            ),
         },
     )

@@ -14,7 +14,7 @@ from banditrank.engine._group_commit import CommitCallback, CommitOutcome, Deliv
 from banditrank.engine._observers import SurfaceObserver
 from banditrank.engine._policy_snapshot import PolicySnapshot
 from banditrank.engine._ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, seeded_bytes
-from banditrank.engine._surface import Surface
+from banditrank.engine._surface import ItemChanges, Surface
 from banditrank.engine._surface_registry import SurfaceRegistry
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.engine._sync_loop import SyncLoop
@@ -181,6 +181,25 @@ class Engine:
         raise StoreUnavailableError(
             f"surface {name!r} was updated by other processes {_MAX_UPDATE_ATTEMPTS} times in a row"
         )
+
+    def update_items(
+        self, name: str, update: Callable[[Surface], Surface]
+    ) -> tuple[SurfaceRuntime, ItemChanges]:
+        """Update a surface's items as `update_surface` does, and also return what changed.
+
+        Raises
+        ------
+        UnknownSurfaceError, InvalidInputError, StoreUnavailableError
+            As for `update_surface`.
+        """
+        attempts: list[ItemChanges] = []
+
+        def compared(surface: Surface) -> Surface:
+            updated = update(surface)
+            attempts.append(ItemChanges.between(surface, updated))
+            return updated
+
+        return self.update_surface(name, compared), attempts[-1]
 
     def delete_surface(self, name: str) -> None:
         """Delete a surface and its counts.

@@ -6,11 +6,18 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from banditrank._checks import check_integer, check_number
 from banditrank.engine._served_policies import served_policy
-from banditrank.errors import InvalidInputError, StoreError, UnknownNameError, UnsolvableError, one_line
+from banditrank.errors import (
+    InvalidInputError,
+    StoreError,
+    UnknownFieldError,
+    UnknownNameError,
+    UnsolvableError,
+    one_line,
+)
 from banditrank.policies._base import CompiledPolicy, Treatment
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
@@ -23,7 +30,57 @@ RESERVED_NAMES = (".", "..")
 """Names with another meaning in the path of a URL."""
 
 SURFACE_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
+SURFACE_NAME_RULE = "up to 64 of a-z, 0-9, dot, dash and underscore, a letter or digit first"
+NAME_RULE = f"1 to {MAX_NAME_LENGTH} printable characters"
 _DAY = 86_400.0
+ATTRIBUTION_SECONDS = (1.0, 90 * _DAY)
+REFRESH_SECONDS = (0.0, 3600.0)
+KEEP_SECONDS = (60.0, 3650 * _DAY)
+"""Lowest and highest values of the settings in seconds."""
+
+
+def name_list_rule(n_min: int, n_max: int) -> str:
+    """Return the rule of a list of names."""
+    return f"a list of {n_min} to {n_max:,} names"
+
+
+class ItemChanges(NamedTuple):
+    """Differences between the items of a surface before and after an update.
+
+    Attributes
+    ----------
+    added
+        New items.
+    revived
+        Items that were retired before, and are active now.
+    retired
+        Items that were active before, and are retired now.
+    unchanged
+        Number of items that were and are active.
+    """
+
+    added: tuple[str, ...]
+    revived: tuple[str, ...]
+    retired: tuple[str, ...]
+    unchanged: int
+
+    @classmethod
+    def between(cls, before: "Surface", after: "Surface") -> "ItemChanges":
+        """Return the differences between two definitions of a surface.
+
+        Examples
+        --------
+        >>> before = Surface("home", items=["a", "b", "c"], n_positions=1, retired=["c"])
+        >>> ItemChanges.between(before, before.with_catalogue(["b", "c", "d"]))
+        ItemChanges(added=('d',), revived=('c',), retired=('a',), unchanged=1)
+        """
+        known, active_before, active = set(before.items), set(before.active_items), set(after.active_items)
+        return cls(
+            added=tuple(name for name in after.items if name not in known),
+            revived=tuple(name for name in before.items if name in active and name not in active_before),
+            retired=tuple(name for name in before.active_items if name not in active),
+            unchanged=len(active & active_before),
+        )
 
 
 @dataclass(frozen=True)
@@ -103,8 +160,7 @@ class Surface:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(SURFACE_NAME, self.name):
-            rule = "must be up to 64 of a-z, 0-9, dot, dash and underscore, a letter or digit first"
-            raise InvalidInputError("name", rule, self.name)
+            raise InvalidInputError("name", f"must be {SURFACE_NAME_RULE}", self.name)
         for names, n_max in (("user_types", MAX_USER_TYPES), ("items", MAX_ITEMS), ("retired", MAX_ITEMS)):
             n_min = 0 if names == "retired" else 1
             object.__setattr__(self, names, _check_names(names, getattr(self, names), n_min, n_max))
@@ -112,10 +168,10 @@ class Surface:
         for name in self.retired:
             if name not in known:
                 raise UnknownNameError("retired", name, self.items)
-        max_positions = min(len(self.active_items), MAX_POSITIONS)
-        if not max_positions:
+        if not self.active_items:
             raise InvalidInputError("retired", "must leave at least one item", list(self.retired))
-        n_positions = check_integer("n_positions", self.n_positions, 1, max_positions)
+        for max_positions in (MAX_POSITIONS, len(self.active_items)):
+            n_positions = check_integer("n_positions", self.n_positions, 1, max_positions)
         object.__setattr__(self, "n_positions", n_positions)
         cells = len(self.user_types) * len(self.items) * self.n_positions
         if cells > MAX_CELLS:
@@ -127,9 +183,9 @@ class Surface:
         ):
             if getattr(self, setting) not in allowed:
                 raise UnknownNameError(setting, getattr(self, setting), allowed)
-        check_number("attribution_seconds", self.attribution_seconds, 1.0, 90 * _DAY)
-        check_number("refresh_seconds", self.refresh_seconds, 0.0, 3600.0)
-        check_number("keep_seconds", self.keep_seconds, 60.0, 3650 * _DAY)
+        check_number("attribution_seconds", self.attribution_seconds, *ATTRIBUTION_SECONDS)
+        check_number("refresh_seconds", self.refresh_seconds, *REFRESH_SECONDS)
+        check_number("keep_seconds", self.keep_seconds, *KEEP_SECONDS)
         policy = served_policy(
             self.policy, treatment=self.treatment, utility=self.utility, coefficient=self.coefficient
         )
@@ -148,25 +204,14 @@ class Surface:
         return tuple(number for number, item in enumerate(self.items) if item not in retired)
 
     def with_items(self, names: Iterable[str]) -> "Surface":
-        """Return the surface with items added, or retired ones brought back.
+        """Return the surface with items added, or retired ones brought back; active ones stay.
 
         Raises
         ------
         InvalidInputError
-            If an item is active already.
+            If a name is invalid, or there would be too many items.
         """
-        added = _check_names("items", names, 1, MAX_ITEMS)
-        known, retired = set(self.items), set(self.retired)
-        for name in added:
-            if name in known and name not in retired:
-                raise InvalidInputError("items", "must not be active already", name)
-        new = tuple(name for name in added if name not in known)
-        back = set(added)
-        return replace(
-            self,
-            items=self.items + new,
-            retired=tuple(name for name in self.retired if name not in back),
-        )
+        return self._with_active(_check_names("items", names, 1, MAX_ITEMS), self.retired)
 
     def with_retired(self, names: Iterable[str]) -> "Surface":
         """Return the surface with items retired; their counts are kept.
@@ -186,8 +231,45 @@ class Surface:
         left = len(active) - len(retired)
         if left < self.n_positions:
             rule = f"must leave at least {self.n_positions}, one for each position"
-            raise InvalidInputError("items", rule, f"{left} left")
+            raise InvalidInputError("items", rule, left)
         return replace(self, retired=(*self.retired, *retired))
+
+    def with_catalogue(self, names: Iterable[str]) -> "Surface":
+        """Return the surface whose active items are exactly those of a catalogue.
+
+        New items are added in the order of the catalogue, retired ones are brought back, and the others are
+        retired. The same catalogue again changes nothing.
+
+        Raises
+        ------
+        InvalidInputError
+            If a name is invalid, there are fewer items than positions, or there would be too many items.
+
+        Examples
+        --------
+        >>> surface = Surface("home", items=["a", "b", "c"], n_positions=2)
+        >>> surface.with_catalogue(["d", "b"]).active_items
+        ('b', 'd')
+        >>> surface.with_catalogue(["d"])
+        Traceback (most recent call last):
+        banditrank.errors.InvalidInputError: items must be at least 2, one for each position, got 1
+        """
+        catalogue = _check_names("items", names, 1, MAX_ITEMS)
+        if len(catalogue) < self.n_positions:
+            rule = f"must be at least {self.n_positions}, one for each position"
+            raise InvalidInputError("items", rule, len(catalogue))
+        kept = set(catalogue)
+        dropped = tuple(name for name in self.active_items if name not in kept)
+        return self._with_active(catalogue, self.retired + dropped)
+
+    def _with_active(self, names: tuple[str, ...], retired: tuple[str, ...]) -> "Surface":
+        """Return the surface with active items, and other items retired."""
+        known, active = set(self.items), set(names)
+        items = self.items + tuple(name for name in names if name not in known)
+        if len(items) > MAX_ITEMS:
+            rule = f"must be at most {MAX_ITEMS:,}, retired ones included"
+            raise InvalidInputError("items", rule, len(items))
+        return replace(self, items=items, retired=tuple(name for name in retired if name not in active))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all settings as JSON-compatible values."""
@@ -206,10 +288,10 @@ class Surface:
         known = [one.name for one in fields(cls) if one.init]
         for key in values:
             if key not in known:
-                raise UnknownNameError("surface", key, known)
+                raise UnknownFieldError(one_line(key)[:MAX_NAME_LENGTH], known)
         for key in ("name", "items", "n_positions"):
             if key not in values:
-                raise InvalidInputError("surface", f"must have {key}", sorted(values))
+                raise InvalidInputError(key, "must be given", sorted(values))
         return cls(**values)
 
     @property
@@ -252,17 +334,18 @@ class Surface:
 
 def _check_names(what: str, given: Iterable[str], n_min: int, n_max: int) -> tuple[str, ...]:
     """Return distinct, printable names."""
+    rule = f"must be {name_list_rule(n_min, n_max)}"
     unordered = isinstance(given, Mapping | AbstractSet)
     if isinstance(given, str) or unordered or not isinstance(given, Iterable):
-        raise InvalidInputError(what, "must be a list of names", given)
+        raise InvalidInputError(what, rule, given)
     names = tuple(given)
     if not n_min <= len(names) <= n_max:
-        raise InvalidInputError(what, f"must be {n_min} to {n_max:,} names", f"{len(names)}")
-    for name in names:
+        raise InvalidInputError(what, rule, len(names))
+    for number, name in enumerate(names):
         if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name) <= MAX_NAME_LENGTH:
-            raise InvalidInputError(what, f"must be 1 to {MAX_NAME_LENGTH} printable characters each", name)
+            raise InvalidInputError(f"{what}[{number}]", f"must be {NAME_RULE}", name)
         if name in RESERVED_NAMES:
-            raise InvalidInputError(what, f"must not be {' or '.join(RESERVED_NAMES)}", name)
+            raise InvalidInputError(f"{what}[{number}]", f"must not be {' or '.join(RESERVED_NAMES)}", name)
     seen: set[str] = set()
     for name in names:
         if name in seen:
