@@ -56,6 +56,19 @@ def test_all_methods_of_the_synchronous_client(service: Running) -> None:
         assert isinstance(results[2], ConflictingFeedbackError)
         assert client.add_items("ads", ["ad-4"])["items"][3] == {"name": "ad-4", "retired": False}
         assert client.retire_items("ads", ["ad/2"])["items"][1] == {"name": "ad/2", "retired": True}
+        synced = client.sync_items("ads", ["ad 1", "ad/2", "ad-5"])
+        assert synced["changes"] == {
+            "added": ["ad-5"],
+            "revived": ["ad/2"],
+            "retired": ["ad-3", "ad-4"],
+            "unchanged": 1,
+        }
+        assert client.add_items("ads", ["ad-5"])["changes"] == {
+            "added": [],
+            "revived": [],
+            "retired": [],
+            "unchanged": 3,
+        }
         assert client.update_surface("ads", policy="ucb-rank")["policy"] == "ucb-rank"
         assert client.surface("ads") in client.surfaces()
         assert client.estimates("ads", level=0.8)["level"] == 0.8
@@ -96,6 +109,7 @@ def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request
         ("update_surface", ()),
         ("delete_surface", ()),
         ("add_items", ()),
+        ("sync_items", ()),
         ("retire_items", ()),
         ("retire_items", ("ads",)),
         ("estimates", ()),
@@ -105,7 +119,8 @@ def client_of(answer: Callable[[int], httpx.Response], asked: list[httpx.Request
 )
 def test_names_that_would_change_the_path_are_not_sent(call: str, before: tuple, name: str) -> None:
     asked: list[httpx.Request] = []
-    after = ("x",) if call in ("rank", "add_items") or (call == "retire_items" and not before) else ()
+    has_more = call in ("rank", "add_items", "sync_items") or (call == "retire_items" and not before)
+    after = ("x",) if has_more else ()
     invalid = [name] if before else name  # retire_items takes a list
     with (
         client_of(lambda _: httpx.Response(200, json={}), asked) as client,
@@ -128,9 +143,9 @@ UPDATE = ("update_surface", ("ads",))
 ONCE = [  # a second one is refused
     ("create_surface", ("ads",)),
     ("delete_surface", ("ads",)),
-    ("add_items", ("ads", ["ad-4"])),
     ("retire_items", ("ads", ["ad-3"])),
 ]
+REPEATABLE = [("add_items", ("ads", ["ad-4"])), ("sync_items", ("ads", ["ad-3", "ad-4"]))]
 
 
 @pytest.mark.parametrize(
@@ -147,6 +162,7 @@ ONCE = [  # a second one is refused
         (RANK, lambda _: httpx.Response(503), 4),
         (RANK, lambda _: httpx.Response(502), 1),
         (UPDATE, lambda _: httpx.Response(503), 4),
+        *((call, lambda _: httpx.Response(503), 4) for call in REPEATABLE),
         *((call, lambda _: httpx.Response(503), 1) for call in ONCE),
         *((call, unreachable(httpx.ReadTimeout), 1) for call in ONCE),
         *((call, unreachable(httpx.ConnectError), 4) for call in ONCE),
@@ -263,6 +279,17 @@ def test_retiring_no_items_is_refused() -> None:
         pytest.raises(InvalidInputError, match="items must not be empty"),
     ):
         client.retire_items("ads", [])
+    assert asked == []
+
+
+@pytest.mark.parametrize("call", ["add_items", "retire_items", "sync_items"])
+def test_a_name_is_not_a_list_of_items(call: str) -> None:
+    asked: list[httpx.Request] = []
+    with (
+        client_of(lambda _: httpx.Response(200, json={}), asked) as client,
+        pytest.raises(InvalidInputError, match="items must be a list of names, got 'ad-1'"),
+    ):
+        getattr(client, call)("ads", "ad-1")
     assert asked == []
 
 

@@ -67,8 +67,8 @@ def test_a_forged_ranking_id_is_unknown(service: Running, forged: str) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({}, "ranking"),
-        ({"ranking": 5}, "Expected `str`, got `int`"),
+        ({}, "ranking must be given, got []"),
+        ({"ranking": 5}, "ranking must be a string of 1 to 1,024 characters, got 5"),
         ({"ranking": "x", "reward": 1.5}, "reward"),
         ({"ranking": "x", "reward": -1}, "reward"),
         ({"ranking": "x", "colour": "red"}, "colour"),

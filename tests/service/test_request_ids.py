@@ -67,6 +67,7 @@ def test_administrative_actions_are_logged_with_the_key(
         "surface created": ("POST", "/v1/surfaces", ADS),
         "surface updated": ("PATCH", "/v1/surfaces/ads", {"keep_seconds": 1e6}),
         "items added": ("POST", "/v1/surfaces/ads/items", {"items": ["d"]}),
+        "items synced": ("PUT", "/v1/surfaces/ads/items", {"items": ["a", "b", "c", "d"]}),
         "item retired": ("DELETE", "/v1/surfaces/ads/items/d", None),
         "surface deleted": ("DELETE", "/v1/surfaces/ads", None),
     }

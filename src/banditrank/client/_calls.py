@@ -141,8 +141,12 @@ def delete_surface(name: str) -> ApiCall[None]:
 
 def add_items(surface: str, items: Iterable[str]) -> ApiCall[dict[str, Any]]:
     """Return the call that adds items."""
-    path = f"{_surface_path(surface)}/items"
-    return ApiCall("POST", path, dict, {"items": list(items)}, is_retryable=False)
+    return ApiCall("POST", f"{_surface_path(surface)}/items", dict, {"items": _item_list(items)})
+
+
+def sync_items(surface: str, items: Iterable[str]) -> ApiCall[dict[str, Any]]:
+    """Return the call that adds, revives and retires items."""
+    return ApiCall("PUT", f"{_surface_path(surface)}/items", dict, {"items": _item_list(items)})
 
 
 def retire_items(surface: str, items: Iterable[str]) -> list[ApiCall[dict[str, Any]]]:
@@ -155,7 +159,8 @@ def retire_items(surface: str, items: Iterable[str]) -> list[ApiCall[dict[str, A
     """
     path = f"{_surface_path(surface)}/items"
     retire = [
-        ApiCall("DELETE", f"{path}/{_segment('item', item)}", dict, is_retryable=False) for item in items
+        ApiCall("DELETE", f"{path}/{_segment('item', item)}", dict, is_retryable=False)
+        for item in _item_list(items)
     ]
     if not retire:
         raise InvalidInputError("items", "must not be empty", [])
@@ -183,6 +188,13 @@ def explain(ranking_id: str) -> ApiCall[dict[str, Any]]:
     """Return the call for the explanation of a ranking."""
     path = f"/v1/rankings/{_segment('ranking_id', ranking_id)}"
     return ApiCall("GET", path, dict, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
+
+
+def _item_list(items: Iterable[str]) -> list[str]:
+    """Return items as a list, unless they are a single name: a string is a sequence of characters."""
+    if isinstance(items, str):
+        raise InvalidInputError("items", "must be a list of names", items)
+    return list(items)
 
 
 def _surface_path(name: str) -> str:

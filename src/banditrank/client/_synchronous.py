@@ -185,7 +185,7 @@ class Client:
         self._send(calls.delete_surface(name))
 
     def add_items(self, surface: str, items: Iterable[str]) -> dict[str, Any]:
-        """Add new or retired items to a surface, and return it."""
+        """Add new or retired items to a surface, and return it with its ``changes``; active items stay."""
         return self._send(calls.add_items(surface, items))
 
     def retire_items(self, surface: str, items: Iterable[str]) -> dict[str, Any]:
@@ -197,6 +197,13 @@ class Client:
             If there is no item.
         """
         return [self._send(call) for call in calls.retire_items(surface, items)][-1]
+
+    def sync_items(self, surface: str, items: Iterable[str]) -> dict[str, Any]:
+        """Make these items, and no others, the active ones, and return the surface with its ``changes``.
+
+        Items are added, revived and retired in one step. The same items again change nothing.
+        """
+        return self._send(calls.sync_items(surface, items))
 
     def estimates(self, surface: str, *, level: float = 0.95) -> dict[str, Any]:
         """Return the estimated position preferences and item means, with intervals at a level."""

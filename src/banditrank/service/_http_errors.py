@@ -118,6 +118,8 @@ def problem_details(error: Exception, request_id: str) -> ProblemDetails:
         return _details(error_type, _UNAVAILABLE_DETAIL, request_id)
     if isinstance(error, UnknownSurfaceError):  # its message may name another surface
         return _details(error_type, f"surface {str(error.value)[:80]!r} does not exist", request_id)
+    if isinstance(error, UnsolvableError):  # of a surface whose policy cannot rank it
+        return _details(error_type, str(error), request_id, "policy")
     return _details(error_type, str(error), request_id, getattr(error, "field", None))
 
 

@@ -9,16 +9,14 @@ import msgspec
 
 from banditrank._feedback import Feedback
 from banditrank.engine._surface_runtime import SurfaceRuntime
-from banditrank.errors import UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.service._auth import Principal
 from banditrank.service._http import Request, Response
 from banditrank.service._http_errors import (
     CONFLICTING_FEEDBACK,
     EXPIRED,
-    INVALID,
     UNKNOWN_RANKING,
     UNKNOWN_SURFACE,
-    HttpError,
     problem_details,
 )
 from banditrank.service._routing import Route
@@ -50,16 +48,16 @@ async def _rank(application: "Application", request: Request) -> Response:
 
 
 async def _rank_batch(application: "Application", request: Request) -> Response:
-    rankings = await _rankings(application, request, request.body.user_types)
+    rankings = await _rankings(application, request, request.body.user_types, is_batch=True)
     return Response(200, _encode(RankingBatchResponse(rankings)))
 
 
 async def _rankings(
-    application: "Application", request: Request, user_types: Sequence[str]
+    application: "Application", request: Request, user_types: Sequence[str], *, is_batch: bool = False
 ) -> list[RankingResponse]:
     """Return a ranking for a user of each type, all of them or none."""
     runtime = await application.surface(request)
-    _check_user_types(runtime, user_types, request.principal)
+    _check_user_types(runtime, user_types, request.principal, is_batch=is_batch)
     if runtime.surface.refresh_seconds == 0:  # the latest counts are added up first, which is slow
         return await application.pools.store.run(lambda: _rank_chunk(runtime, user_types))
     rankings, yielded_at = _rank_chunk(runtime, user_types[:_CHUNK_SIZE]), time.perf_counter()
@@ -71,15 +69,18 @@ async def _rankings(
     return rankings
 
 
-def _check_user_types(runtime: SurfaceRuntime, user_types: Sequence[str], principal: Principal) -> None:
+def _check_user_types(
+    runtime: SurfaceRuntime, user_types: Sequence[str], principal: Principal, *, is_batch: bool
+) -> None:
     known = runtime.user_type_numbers
-    for user_type in user_types:
+    for number, user_type in enumerate(user_types):
         if user_type in known:
             continue
+        field = f"user_types[{number}]" if is_batch else "user_type"
         if "read" in principal.rights:
-            raise UnknownNameError("user_type", user_type, known)
+            raise UnknownNameError(field, user_type, known)
         # The message with all user types needs the right to read.
-        raise HttpError(INVALID, f"unknown user_type {user_type[:80]!r}")
+        raise InvalidInputError(field, "must be a user type of the surface", user_type)
 
 
 def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str]) -> list[RankingResponse]:
@@ -98,11 +99,15 @@ async def _feedback_batch(application: "Application", request: Request) -> Respo
     failures = {str(one): one for one in results if isinstance(one, Exception)}
     for failure in failures.values():  # one log line per message
         application.log_failure(request.id, "feedbackBatch", failure)
-    response = FeedbackBatchResponse([_feedback_result(one, request.id) for one in results])
+    response = FeedbackBatchResponse(
+        [_feedback_result(one, number, request.id) for number, one in enumerate(results)]
+    )
     return Response(200, _encode(response))
 
 
-def _feedback_result(result: str | Exception, request_id: str) -> FeedbackBatchResult:
+def _feedback_result(result: str | Exception, number: int, request_id: str) -> FeedbackBatchResult:
+    if isinstance(result, InvalidInputError):
+        result = result.within(f"feedback[{number}]")
     if isinstance(result, Exception):
         return FeedbackBatchResult("rejected", problem_details(result, request_id))
     return FeedbackBatchResult(cast("FeedbackStatus", result))

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from banditrank.service._body_validation import body_error
 from banditrank.service._http import JSON, Receive, RequestHeaders
 from banditrank.service._http_errors import (
     CLIENT_DISCONNECTED,
-    INVALID,
     MALFORMED,
     TOO_LARGE,
     TOO_SLOW,
@@ -91,12 +91,14 @@ class BodyReader:
         Raises
         ------
         HttpError
-            A 400 if it is not valid JSON, a 422 if it does not conform to the schema.
+            A 400 if it is not valid JSON.
+        InvalidInputError
+            If it does not conform to the schema.
         """
         try:
             return self._decoders[route.operation_id].decode(content)
         except msgspec.ValidationError as error:
-            raise HttpError(INVALID, str(error)) from None
+            raise body_error(route.request_schema, content, error) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HttpError(MALFORMED, str(error)) from None
         except RecursionError:

@@ -9,24 +9,40 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from banditrank.engine._surface import (
+    ATTRIBUTION_SECONDS,
+    KEEP_SECONDS,
     MAX_ITEMS,
     MAX_NAME_LENGTH,
     MAX_POSITIONS,
     MAX_USER_TYPES,
+    NAME_RULE,
+    REFRESH_SECONDS,
     SURFACE_NAME,
+    SURFACE_NAME_RULE,
+    ItemChanges,
     Surface,
     SurfaceClickModel,
     Unreported,
+    name_list_rule,
 )
 from banditrank.policies._base import Treatment
+from banditrank.service._body_validation import RULE
 
 MAX_BATCH = 1000
 """Maximum number of rankings or feedback in one request."""
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
-Names = Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_ITEMS)]
+
+def _name_list(n_max: int) -> msgspec.Meta:
+    return msgspec.Meta(min_length=1, max_length=n_max, extra={RULE: name_list_rule(1, n_max)})
+
+
+def _seconds(limits: tuple[float, float]) -> msgspec.Meta:
+    return msgspec.Meta(ge=limits[0], le=limits[1])
+
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH, extra={RULE: NAME_RULE})]
+ItemNames = Annotated[list[Name], _name_list(MAX_ITEMS)]
 ClickedNames = Annotated[list[Name], msgspec.Meta(max_length=MAX_POSITIONS)]
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 FeedbackStatus: TypeAlias = Literal["counted", "recorded", "repeated"]
@@ -59,17 +75,15 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
         How users look at a ranking: single-look, with at most one click, or position-based, with several.
     """
 
-    user_types: (
-        Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_USER_TYPES)] | msgspec.UnsetType
-    ) = msgspec.UNSET
+    user_types: Annotated[list[Name], _name_list(MAX_USER_TYPES)] | msgspec.UnsetType = msgspec.UNSET
     policy: str | msgspec.UnsetType = msgspec.UNSET
     treatment: Treatment | msgspec.UnsetType = msgspec.UNSET
     utility: str | msgspec.UnsetType = msgspec.UNSET
     coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
-    attribution_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    attribution_seconds: Annotated[float, _seconds(ATTRIBUTION_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
     unreported: Unreported | msgspec.UnsetType = msgspec.UNSET
-    refresh_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
-    keep_seconds: Seconds | msgspec.UnsetType = msgspec.UNSET
+    refresh_seconds: Annotated[float, _seconds(REFRESH_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
+    keep_seconds: Annotated[float, _seconds(KEEP_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
     click_model: SurfaceClickModel | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -86,8 +100,8 @@ class CreateSurfaceRequest(_SurfaceSettings, kw_only=True):
         Number of items in a ranking; it cannot be changed later.
     """
 
-    name: Annotated[str, msgspec.Meta(pattern=f"^{SURFACE_NAME}$")]
-    items: Names
+    name: Annotated[str, msgspec.Meta(pattern=f"^{SURFACE_NAME}$", extra={RULE: SURFACE_NAME_RULE})]
+    items: ItemNames
     n_positions: Annotated[int, msgspec.Meta(ge=1, le=MAX_POSITIONS)]
 
 
@@ -187,16 +201,70 @@ class SurfaceListResponse(msgspec.Struct):
     surfaces: list[SurfaceResponse]
 
 
+class ItemChangesResponse(msgspec.Struct):
+    """Changes of the items of a surface.
+
+    Attributes
+    ----------
+    added
+        New items.
+    revived
+        Items that were retired before, and are active now.
+    retired
+        Items that were active before, and are retired now.
+    unchanged
+        Number of items that were and are active.
+    """
+
+    added: list[str]
+    revived: list[str]
+    retired: list[str]
+    unchanged: int
+
+
+class ItemsResponse(SurfaceResponse):
+    """A surface after an update of its items.
+
+    Attributes
+    ----------
+    changes
+        Changes of the items by this request.
+    """
+
+    changes: ItemChangesResponse
+
+    @classmethod
+    def from_changes(cls, surface: SurfaceResponse, changes: ItemChanges) -> "ItemsResponse":
+        """Return the response for an updated surface."""
+        added, revived, retired, unchanged = changes
+        return cls(
+            **msgspec.structs.asdict(surface),
+            changes=ItemChangesResponse(list(added), list(revived), list(retired), unchanged),
+        )
+
+
 class AddItemsRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Items to add to a surface.
 
     Attributes
     ----------
     items
-        Names of new or retired items.
+        Names of new, retired or active items; active ones stay.
     """
 
-    items: Names
+    items: ItemNames
+
+
+class SyncItemsRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The catalogue of a surface.
+
+    Attributes
+    ----------
+    items
+        Names of all items that the surface is to show; its other items are retired.
+    """
+
+    items: ItemNames
 
 
 class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):

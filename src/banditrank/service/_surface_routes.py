@@ -1,5 +1,6 @@
 """Routes of surfaces and their items."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,8 +13,10 @@ from banditrank.service._routing import Route
 from banditrank.service._schemas import (
     AddItemsRequest,
     CreateSurfaceRequest,
+    ItemsResponse,
     SurfaceListResponse,
     SurfaceResponse,
+    SyncItemsRequest,
     UpdateSurfaceRequest,
 )
 
@@ -25,6 +28,30 @@ def _surface_response(runtime: SurfaceRuntime) -> SurfaceResponse:
     return SurfaceResponse.from_surface(
         runtime.surface, revision=runtime.revision, version=runtime.version, rounds=runtime.rounds
     )
+
+
+async def _update_items(
+    application: "Application",
+    request: Request,
+    action: str,
+    update: Callable[[Surface], Surface],
+    **fields: str,
+) -> Response:
+    runtime = await application.surface(request)
+    runtime, changes = await application.pools.administration.run(
+        application.engine.update_items, runtime.surface.name, update
+    )
+    application.log_action(
+        request,
+        action,
+        surface=runtime.surface.name,
+        n_added=len(changes.added),
+        n_revived=len(changes.revived),
+        n_retired=len(changes.retired),
+        **fields,
+    )
+    response = ItemsResponse.from_changes(_surface_response(runtime), changes)
+    return Response(200, msgspec.json.encode(response))
 
 
 def _response(runtime: SurfaceRuntime, status: int = 200) -> Response:
@@ -81,23 +108,22 @@ async def _delete(application: "Application", request: Request) -> Response:
 
 
 async def _add_items(application: "Application", request: Request) -> Response:
-    runtime = await application.surface(request)
-    names = request.body.items
-    runtime = await application.pools.administration.run(
-        application.engine.update_surface, runtime.surface.name, lambda surface: surface.with_items(names)
+    return await _update_items(
+        application, request, "items added", lambda surface: surface.with_items(request.body.items)
     )
-    application.log_action(request, "items added", surface=runtime.surface.name, n_items=len(names))
-    return _response(runtime)
+
+
+async def _sync_items(application: "Application", request: Request) -> Response:
+    return await _update_items(
+        application, request, "items synced", lambda surface: surface.with_catalogue(request.body.items)
+    )
 
 
 async def _retire_item(application: "Application", request: Request) -> Response:
-    runtime = await application.surface(request)
     item = request.parameters["item"]
-    runtime = await application.pools.administration.run(
-        application.engine.update_surface, runtime.surface.name, lambda surface: surface.with_retired([item])
+    return await _update_items(
+        application, request, "item retired", lambda surface: surface.with_retired([item]), item=item
     )
-    application.log_action(request, "item retired", surface=runtime.surface.name, item=item)
-    return _response(runtime)
 
 
 ROUTES = (
@@ -159,11 +185,23 @@ ROUTES = (
         "POST",
         "/v1/surfaces/{surface}/items",
         "addItems",
-        "Add items to a surface; retired items are restored.",
+        "Add items to a surface; retired items are revived, and active ones stay. Safe to repeat.",
         "administer",
         _add_items,
         request_schema=AddItemsRequest,
-        response_schema=SurfaceResponse,
+        response_schema=ItemsResponse,
+        errors=(UNKNOWN_SURFACE,),
+    ),
+    Route(
+        "PUT",
+        "/v1/surfaces/{surface}/items",
+        "syncItems",
+        "Make the items of a catalogue the active ones: add, revive and retire items in one step. "
+        "Safe to repeat.",
+        "administer",
+        _sync_items,
+        request_schema=SyncItemsRequest,
+        response_schema=ItemsResponse,
         errors=(UNKNOWN_SURFACE,),
     ),
     Route(
@@ -173,7 +211,7 @@ ROUTES = (
         "Retire an item, so that it is no longer ranked; its counts are kept.",
         "administer",
         _retire_item,
-        response_schema=SurfaceResponse,
+        response_schema=ItemsResponse,
         errors=(UNKNOWN_SURFACE,),
     ),
 )
