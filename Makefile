@@ -7,7 +7,7 @@ KILLS ?= 20
 MINUTES ?= 30
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: setup run test lint types layers workflows unit core docs wheel lowest coverage browser servers screenshots bench \
+.PHONY: setup run test lint types layers workflows unit core docs wheel lowest coverage browser servers examples screenshots bench \
 	certify crash soak campaign requirements clean
 
 # Everything for development. `make run` and `make test` install only the requirements that they need.
@@ -82,6 +82,10 @@ lowest: .venv/lowest/ready
 # The same tests with branch coverage, which takes a third longer: tracing slows the compiler down.
 coverage: setup browser servers
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term:skip-covered
+
+# The examples in the OpenAPI document, recorded from a service.
+examples: .venv/test
+	PYTHONPATH=tests $(BIN)/python -m helpers.api_examples
 
 # The screenshots of the demo in docs/images.
 screenshots: setup browser

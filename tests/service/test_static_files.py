@@ -1,5 +1,6 @@
 """Static files of the dashboard."""
 
+import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
     directory.mkdir()
     (directory / "index.html").write_text("<!doctype html><title>surfaces</title>")
     (directory / "surface.html").write_text("<!doctype html><title>one</title>")
+    (directory / "docs.html").write_text("<!doctype html><title>api</title>")
     (directory / "page.js").write_text(SCRIPT, encoding="utf-8")
     (directory / "page.css").write_text("p { margin: 0 }")
     (directory / "icon.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
@@ -39,6 +41,8 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
         ("/", "text/html; charset=utf-8", "<title>surfaces</title>"),
         ("/surfaces/ads", "text/html; charset=utf-8", "<title>one</title>"),
         ("/surfaces/unheard-of", "text/html; charset=utf-8", "<title>one</title>"),
+        ("/docs", "text/html; charset=utf-8", "<title>api</title>"),
+        ("/assets/swagger-ui.css", "text/css; charset=utf-8", ".swagger-ui"),
         ("/assets/page.js", "text/javascript; charset=utf-8", SCRIPT),
         ("/assets/page.css", "text/css; charset=utf-8", "margin"),
         ("/assets/icon.svg", "image/svg+xml", "<svg"),
@@ -77,6 +81,9 @@ def test_files_need_no_key_and_have_a_strict_content_policy(
     "path",
     [
         "/assets/index.html",
+        "/assets/LICENSE",
+        "/assets/SHA256SUMS",
+        "/assets/swagger-ui-bundle.js.LICENSE.txt",
         "/assets/notes.txt",
         "/assets/missing.js",
         "/assets/..%2Fsecret.js",
@@ -94,8 +101,8 @@ def test_other_files_are_not_served(service: Running, path: str) -> None:
 
 def test_the_package_has_all_files_that_pages_load() -> None:
     static_files._files.cache_clear()
-    names = static_files._files().keys()
-    assert {"index.html", "surface.html"} <= names
+    names = static_files._files().keys() | static_files._swagger_ui_files().keys()
+    assert {"index.html", "surface.html", "docs.html"} <= names
     for file in static_files._files().values():
         for name in re.findall(rb'(?:/assets/|from "\./|import "\./)([\w.-]+)', file.content):
             assert name.decode() in names
@@ -105,5 +112,18 @@ def test_the_wheel_contains_all_files(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(ROOT)
     with ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
         packed = set(wheel.namelist())
-    shipped = [file.name for file in (ROOT / "src/banditrank/service/static").iterdir()]
-    assert {f"banditrank/service/static/{name}" for name in shipped} <= packed
+    for directory in ("static", "swagger_ui"):
+        shipped = [file.name for file in (ROOT / "src/banditrank/service" / directory).iterdir()]
+        assert {f"banditrank/service/{directory}/{name}" for name in shipped} <= packed
+
+
+def test_swagger_ui_is_the_pinned_release() -> None:
+    directory = ROOT / "src/banditrank/service/swagger_ui"
+    hashes = dict(reversed(line.split()) for line in (directory / "SHA256SUMS").read_text().splitlines())
+    assert {file.name for file in directory.iterdir()} == {*hashes, "SHA256SUMS"}
+    for name, digest in hashes.items():
+        assert hashlib.sha256((directory / name).read_bytes()).hexdigest() == digest, name
+    script = (ROOT / "tools/update_swagger_ui").read_text()
+    version = re.search(r"^version=(\S+)$", script, re.MULTILINE)
+    bundle = (directory / "swagger-ui-bundle.js").read_text(encoding="utf-8")
+    assert f'"{version[1]}"' in bundle

@@ -1,7 +1,5 @@
-"""OpenAPI document and API reference, generated from the routes."""
+"""OpenAPI document, generated from the routes."""
 
-import base64
-import hashlib
 import inspect
 import re
 from functools import cache
@@ -10,7 +8,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from banditrank import __version__
 from banditrank.service._http import Request, Response
@@ -33,6 +30,9 @@ from banditrank.service._schemas import ProblemDetails
 if TYPE_CHECKING:
     from banditrank.service._application import Application
 
+EXAMPLES_FILE = files("banditrank.service") / "api_examples.json"
+"""Examples of all operations; ``make examples`` records them from a running service."""
+
 _REFERENCE = "#/components/schemas/{name}"
 _BODY_ERRORS = (MALFORMED, TOO_SLOW, TOO_LARGE, WRONG_CONTENT_TYPE, INVALID)
 _AUTH_ERRORS = (NO_KEY, NO_RIGHT)
@@ -43,6 +43,19 @@ _PATH_PARAMETERS = {
     "ranking": Parameter("ranking", "Id of the ranking.", {"type": "string"}),
     "file": Parameter("file", "Name of the file.", {"type": "string"}),
 }
+_TAGS = {
+    "_ranking_routes": (
+        "Rankings and feedback",
+        "Request a ranking, show it, and report the click.",
+    ),
+    "_surface_routes": ("Surfaces", "Create and update surfaces and their items."),
+    "_report_routes": ("Reports", "Estimates, the price of equality, and the reasons for a ranking."),
+    "_dashboard_routes": ("Dashboard", "The data of a surface's dashboard."),
+    "_auth": ("Access", "Rights of an API key."),
+    "_health_routes": ("Health", "Health, readiness and metrics."),
+    "_static_files": ("Pages", "The dashboard and its files."),
+}
+"""Name and description of the tag of each module with routes, in the order of the API page."""
 _IF_NONE_MATCH = Parameter("If-None-Match", "Entity tags that the client has cached.", {"type": "string"})
 
 _SECTION = re.compile(r"^(\w+)\n-{3,}\n", re.MULTILINE)
@@ -58,8 +71,10 @@ def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
         types += [schema for schema in schemas if schema is not None]
     references, components = _schemas(types)
     paths: dict[str, dict[str, Any]] = {}
+    examples = api_examples()
     for route in documented:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, references)
+        example = examples.get(route.operation_id, {})
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, references, example)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -68,6 +83,7 @@ def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
             "description": "Ranks items for each type of user, and learns from clicks. The type of an error "
             "is urn:banditrank:problem: followed by its name, which is in brackets here.",
         },
+        "tags": [{"name": name, "description": description} for name, description in _TAGS.values()],
         "paths": paths,
         "components": {
             "schemas": components,
@@ -107,11 +123,23 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("`", "").split())
 
 
-def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
+@cache
+def api_examples() -> dict[str, dict[str, Any]]:
+    """Return an example of each operation by its id: its parameters, its request body and its response.
+
+    The item ``problems`` has examples of errors by their types.
+    """
+    examples: dict[str, dict[str, Any]] = msgspec.json.decode(EXAMPLES_FILE.read_bytes())
+    return examples
+
+
+def _operation(route: Route, references: dict[Any, Any], example: dict[str, Any]) -> dict[str, Any]:
     path_parameters = [_PATH_PARAMETERS[name] for name in re.findall(r"{(\w+)}", route.path)]
     parameters = [_parameter(one, "path") for one in path_parameters]
     parameters += [_parameter(one, "query") for one in route.query]
     parameters += [_parameter(_IF_NONE_MATCH, "header")] if route.has_etag else []
+    for parameter in parameters:
+        parameter.update(_example(example.get("parameters", {}), parameter["name"]))
     response: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
     if route.response_schema is not None:
         response["content"] = {route.content_type: {"schema": references[route.response_schema]}}
@@ -119,8 +147,11 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
         response["content"] = {route.content_type: {"schema": _event_schema(route, references)}}
     elif route.content_type != "application/json":
         response["content"] = {route.content_type: {"schema": {"type": "string"}}}
+    for content in response.get("content", {}).values():
+        content.update(_example(example, "response"))
     operation: dict[str, Any] = {
         "operationId": route.operation_id,
+        "tags": [_TAGS[route.handler.__module__.rpartition(".")[2]][0]],
         "summary": route.summary,
         "parameters": parameters,
         "responses": {str(route.status): response} | _error_responses(route, references),
@@ -129,11 +160,16 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
         operation["responses"]["304"] = {"description": "The cached response is still valid."}
     if route.request_schema is not None:
         schema = references[route.request_schema]
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        body = {"schema": schema, **_example(example, "request")}
+        operation["requestBody"] = {"required": True, "content": {"application/json": body}}
     if route.right is not None:
         operation["security"] = [{"key": []}, {}]
         operation["description"] = f"Needs the right to {route.right} where API keys are required."
     return operation
+
+
+def _example(examples: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"example": examples[name]} if name in examples else {}
 
 
 def _event_schema(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
@@ -175,13 +211,32 @@ def _error_responses(route: Route, references: dict[Any, Any]) -> dict[str, Any]
         error_types.append(INVALID)
     if route.right is not None:
         error_types += [*_AUTH_ERRORS, UNAVAILABLE, OVERLOADED]
-    by_status: dict[int, list[str]] = {}
+    by_status: dict[int, list[HttpErrorType]] = {}
     for error_type in dict.fromkeys(error_types):
-        by_status.setdefault(error_type.status, []).append(f"{error_type.title} ({error_type.name}).")
-    content = {"application/problem+json": {"schema": references[ProblemDetails]}}
+        by_status.setdefault(error_type.status, []).append(error_type)
     return {
-        str(status): {"description": " ".join(descriptions), "content": content}
-        for status, descriptions in sorted(by_status.items())
+        str(status): {
+            "description": " ".join(f"{one.title} ({one.name})." for one in types),
+            "content": {
+                "application/problem+json": {
+                    "schema": references[ProblemDetails],
+                    "examples": {one.name: {"value": _problem_example(one)} for one in types},
+                }
+            },
+        }
+        for status, types in sorted(by_status.items())
+    }
+
+
+def _problem_example(error_type: HttpErrorType) -> dict[str, Any]:
+    recorded = api_examples().get("problems", {}).get(error_type.name, {})
+    return {
+        "type": error_type.urn,
+        "title": error_type.title,
+        "status": error_type.status,
+        "detail": error_type.title,
+        "request_id": "4f0c7a1e-2b",
+        **recorded,
     }
 
 
@@ -192,31 +247,8 @@ def _encoded_document() -> bytes:
     return msgspec.json.format(msgspec.json.encode(openapi_document(ROUTES)))
 
 
-@cache
-def _reference_page() -> tuple[bytes, bytes]:
-    """Return the API reference as HTML, and a content security policy that allows only its own style."""
-    style = (files("banditrank.service") / "docs.css").read_text(encoding="utf-8")
-    environment = Environment(
-        loader=PackageLoader("banditrank.service", "."), autoescape=True, undefined=StrictUndefined
-    )
-    document = msgspec.json.decode(_encoded_document())
-    html = environment.get_template("docs.html").render(document=document, style=style)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; frame-ancestors 'none'; base-uri 'none'"
-    return html.encode(), policy.encode()
-
-
 async def _json(_application: "Application", _: Request) -> Response:
     return Response(200, _encoded_document())
 
 
-async def _html(_application: "Application", _: Request) -> Response:
-    html, policy = _reference_page()
-    headers = ((b"content-security-policy", policy), (b"referrer-policy", b"no-referrer"))
-    return Response(200, html, b"text/html; charset=utf-8", headers)
-
-
-ROUTES = (
-    Route("GET", "/openapi.json", "openapi", "Return the OpenAPI document.", None, _json),
-    Route("GET", "/docs", "docs", "Return the API reference as HTML.", None, _html, content_type="text/html"),
-)
+ROUTES = (Route("GET", "/openapi.json", "openapi", "Return the OpenAPI document.", None, _json),)

@@ -1,8 +1,9 @@
-"""Static files of the dashboard: HTML, scripts and styles; they contain no data and need no key."""
+"""Static files of the dashboard and the API page, which contain no data and need no key."""
 
 import hashlib
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
 from banditrank.service._http import REVALIDATE, Headers, Request, Response
@@ -30,6 +31,9 @@ _HEADERS: Headers = (
 DIRECTORY = files("banditrank.service") / "static"
 """Directory of the files."""
 
+SWAGGER_UI_DIRECTORY = files("banditrank.service") / "swagger_ui"
+"""Directory of Swagger UI; ``tools/update_swagger_ui`` replaces its files."""
+
 
 class _File(NamedTuple):
     content: bytes
@@ -40,8 +44,18 @@ class _File(NamedTuple):
 @cache
 def _files() -> dict[str, _File]:
     """Return the files by name; no other file is served."""
+    return _read(DIRECTORY)
+
+
+@cache
+def _swagger_ui_files() -> dict[str, _File]:
+    """Return the files of Swagger UI by name; they are large, and read only for the API page."""
+    return _read(SWAGGER_UI_DIRECTORY)
+
+
+def _read(directory: Traversable) -> dict[str, _File]:
     result = {}
-    for file in DIRECTORY.iterdir():
+    for file in directory.iterdir():
         suffix = file.name.rpartition(".")[2]
         content_type = _HTML if suffix == "html" else _CONTENT_TYPES.get(suffix)
         if content_type is not None:
@@ -64,8 +78,13 @@ async def _surface_page(_application: "Application", request: Request) -> Respon
     return _response(request, _files()["surface.html"])
 
 
+async def _api_page(_application: "Application", request: Request) -> Response:
+    return _response(request, _files()["docs.html"])
+
+
 async def _asset(_application: "Application", request: Request) -> Response:
-    file = _files().get(request.parameters["file"])
+    name = request.parameters["file"]
+    file = _files().get(name) or _swagger_ui_files().get(name)
     if file is None or file.content_type == _HTML:
         raise HttpError(NOT_FOUND, "no such file")
     return _response(request, file)
@@ -94,9 +113,19 @@ ROUTES = (
     ),
     Route(
         "GET",
+        "/docs",
+        "docs",
+        "Return the API page, which describes and tries all operations.",
+        None,
+        _api_page,
+        content_type="text/html",
+        has_etag=True,
+    ),
+    Route(
+        "GET",
         "/assets/{file}",
         "asset",
-        "Return a script, style sheet or image of the dashboard.",
+        "Return a script, style sheet or image of the pages.",
         None,
         _asset,
         content_type="*/*",
