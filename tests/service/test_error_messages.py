@@ -171,7 +171,7 @@ def test_both_kinds_of_checks_are_compared() -> None:
             "/v1/feedback",
             {"ranking": "r", "clicked": 5},
             "clicked",
-            "clicked must be 1 to 200 printable characters or null, got 5",
+            "clicked must be 1 to 200 printable characters, a list of 0 to 100 elements or null, got 5",
         ),
         (
             "/v1/feedback/batch",
