@@ -11,18 +11,30 @@ if TYPE_CHECKING:
         position_preference_error_rate,
         position_preference_radius,
     )
+    from banditrank.estimators._confidence_sequences import (
+        ConfidenceSequence,
+        LiftConfidenceSequence,
+        RewardSums,
+        lift_confidence_sequence,
+        mean_confidence_sequence,
+    )
     from banditrank.estimators._estimates import Estimates, estimate
     from banditrank.estimators._intervals import ConfidenceIntervals, confidence_intervals
     from banditrank.estimators._smoothing import Smoothing
 
 __all__ = [
     "ConfidenceIntervals",
+    "ConfidenceSequence",
     "Estimates",
+    "LiftConfidenceSequence",
+    "RewardSums",
     "Smoothing",
     "confidence_intervals",
     "estimate",
     "item_mean_error_rate",
     "item_mean_radius",
+    "lift_confidence_sequence",
+    "mean_confidence_sequence",
     "position_preference_error_rate",
     "position_preference_radius",
 ]
@@ -36,6 +48,13 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "item_mean_radius",
                 "position_preference_error_rate",
                 "position_preference_radius",
+            ),
+            "_confidence_sequences": (
+                "ConfidenceSequence",
+                "LiftConfidenceSequence",
+                "RewardSums",
+                "lift_confidence_sequence",
+                "mean_confidence_sequence",
             ),
             "_estimates": (
                 "Estimates",
