@@ -189,13 +189,15 @@ def _lower_price(scores: Floats, workspace: AssignmentWorkspace, item: int) -> N
         k = held_by
 
 
-def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
+def best_assignment(scores: ArrayLike, allowed: NDArray[np.bool_] | None = None) -> tuple[Ranking, float]:
     """Return the ranking that maximises Σ_k scores[k, ranking[k]], and that sum.
 
     Parameters
     ----------
     scores
         Shape (K, M), finite, with K ≤ M.
+    allowed
+        Whether an item may be at a position, shape (K, M), for at least one ranking; all may by default.
 
     Raises
     ------
@@ -212,6 +214,8 @@ def best_assignment(scores: ArrayLike) -> tuple[Ranking, float]:
         raise InvalidInputError("scores", "must have shape (K, M) with 1 ≤ K ≤ M", table.shape)
     if not np.isfinite(table).all():
         raise InvalidInputError("scores", "must be finite", float(table[~np.isfinite(table)][0]))
+    if allowed is not None:
+        table = np.where(allowed, table, -np.inf)
     ranking = np.zeros(table.shape[0], dtype=np.uintp)
     total = assign(table, table.shape[1], new_assignment_workspace(table.shape[1], table.shape[0]), ranking)
     return ranking.astype(np.intp), float(total)
@@ -226,14 +230,16 @@ def _unsupported_reason(utility: Utility, _items: int, _positions: int) -> str |
     return None if utility.shape == "linear" else f"needs a linear utility, got {utility} ({utility.shape})"
 
 
-def _run(instance: Instance, utility: Utility, _: SolverOptions) -> SolverResult:
-    return _assign_items(instance, utility)
+def _run(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
+    return _assign_items(instance, utility, options.allowed)
 
 
-def _assign_items(instance: Instance, utility: Utility) -> SolverResult:
+def _assign_items(
+    instance: Instance, utility: Utility, allowed: NDArray[np.bool_] | None = None
+) -> SolverResult:
     scores = np.zeros((instance.n_positions, instance.n_items))
     score_cells(instance, slope(utility) * instance.weights, instance.n_items, scores)
-    ranking, total = best_assignment(scores)
+    ranking, total = best_assignment(scores, allowed)
     constant = float(utility.evaluate(0.0)) * instance.weights.sum()
     return SolverResult(ranking, total + constant, 1)
 

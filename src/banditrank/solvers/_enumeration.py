@@ -19,6 +19,7 @@ from banditrank.utilities._utility import UTILITARIAN, Utility
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+N_ITEMS, IS_RESTRICTED = range(2)  # indices of EnumerationWorkspace.sizes
 MAX_ENUMERATED_RANKINGS = 1_000_000
 
 
@@ -30,16 +31,20 @@ class EnumerationWorkspace(NamedTuple):
     items: Indices  # (K,) the current ranking
     shown: Indices  # (M,) 1 for items in it
     tried: Indices  # (1,) number of rankings evaluated
+    sizes: Indices  # (2,) the number of items, the first ones of the instance; 1 if cells are restricted
+    allowed: NDArray[np.int8]  # (K, M) 1 for allowed cells, if they are restricted
 
 
 def new_enumeration_workspace(n_user_types: int, n_items: int, n_positions: int) -> EnumerationWorkspace:
-    """Allocate a workspace for the given sizes."""
+    """Allocate a workspace for the given sizes, without a restriction."""
     return EnumerationWorkspace(
         np.zeros((n_positions + 1, n_user_types)),
         np.zeros(n_positions + 1),
         np.zeros(n_positions, dtype=np.intp),
         np.zeros(n_items, dtype=np.intp),
         np.zeros(1, dtype=np.intp),
+        np.array([n_items, 0], dtype=np.intp),
+        np.ones((n_positions, n_items), dtype=np.int8),
     )
 
 
@@ -66,7 +71,8 @@ def enumerate_rankings(
     """Write the ranking that maximises Γ(σ) + Σ_k bonus of its items, and return that maximum.
 
     With a share below 1 each ranking is evaluated with that probability (section 4.2, case 3, of the paper);
-    if none is, a ranking is drawn uniformly. Ties go to the first.
+    if none is, a ranking is drawn uniformly. Ties go to the first. Rankings with a cell that is not
+    allowed are left out; there must be others.
 
     Parameters
     ----------
@@ -77,14 +83,14 @@ def enumerate_rankings(
     rng
         Used only if the share is below 1.
     workspace
-        Overwritten; ``tried`` is the number of rankings evaluated.
+        Overwritten, except for the restriction; ``tried`` is the number of rankings evaluated.
     ranking
         The result, shape (K,).
     """
     weights, preferences, means, bonuses = instance
     n_user_types, n_positions = preferences.shape
-    n_items = means.shape[1]
-    best = -np.inf
+    n_items, is_restricted = workspace.sizes[N_ITEMS], workspace.sizes[IS_RESTRICTED] == 1
+    best, skipped = -np.inf, 0
     workspace.tried[0] = 0
     for j in range(n_items):
         workspace.shown[j] = 0
@@ -98,7 +104,9 @@ def enumerate_rankings(
         if item >= 0:
             workspace.shown[item] = 0
         item += 1
-        while item < n_items and workspace.shown[item] == 1:
+        while item < n_items and (
+            workspace.shown[item] == 1 or (is_restricted and workspace.allowed[depth, item] == 0)
+        ):
             item += 1
         if item == n_items:
             depth -= 1
@@ -115,6 +123,11 @@ def enumerate_rankings(
             workspace.items[depth] = -1
             continue
         if share < 1.0 and rng.random() >= share:
+            if is_restricted and workspace.tried[0] == 0:
+                skipped += 1
+                if rng.random() * skipped < 1.0:  # a uniform draw among the rankings so far
+                    for k in range(n_positions):
+                        ranking[k] = workspace.items[k]
             continue
         total = collective(utility, weights, workspace.values[n_positions]) + float(
             workspace.bonuses[n_positions]
@@ -124,7 +137,7 @@ def enumerate_rankings(
             best = total
             for k in range(n_positions):
                 ranking[k] = workspace.items[k]
-    if workspace.tried[0] == 0:
+    if workspace.tried[0] == 0 and not is_restricted:
         draw_ranking(rng, workspace.shown, ranking)
     return best
 
@@ -154,19 +167,24 @@ def _unsupported_reason(_: Utility, n_items: int, n_positions: int) -> str | Non
 
 
 def _run(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
-    return _enumerate(instance, utility, 1.0, options.seed)
+    return _enumerate(instance, utility, 1.0, options)
 
 
 def _run_sampling(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
     """Evaluate a share of the rankings; there is no bound on the others."""
-    result = _enumerate(instance, utility, options.share, options.seed)
+    result = _enumerate(instance, utility, options.share, options)
     return result if options.share == 1.0 else result._replace(upper_bound=np.inf)
 
 
-def _enumerate(instance: Instance, utility: Utility, share: float, seed: int) -> SolverResult:
+def _enumerate(
+    instance: Instance, utility: Utility, share: float, options: SolverOptions | None = None
+) -> SolverResult:
     ranking = np.zeros(instance.n_positions, dtype=np.uintp)
     workspace = new_enumeration_workspace(instance.n_user_types, instance.n_items, instance.n_positions)
-    rng = np.random.default_rng(seed)  # used only for sampling
+    if options is not None and options.allowed is not None:
+        workspace.sizes[IS_RESTRICTED] = 1
+        workspace.allowed[:] = options.allowed
+    rng = np.random.default_rng(0 if options is None else options.seed)  # used only for sampling
     best = enumerate_rankings(instance, utility.compiled(), share, rng, workspace, ranking)
     return SolverResult(ranking.astype(np.intp), best, int(workspace.tried[0]))
 
@@ -174,7 +192,7 @@ def _enumerate(instance: Instance, utility: Utility, share: float, seed: int) ->
 @cache
 def _prepare() -> None:
     """Compile or load all formulas by solving the smallest instance."""
-    _enumerate(smallest_instance(), UTILITARIAN, 1.0, 0)
+    _enumerate(smallest_instance(), UTILITARIAN, 1.0)
 
 
 SOLVER = Solver(_unsupported_reason, _run, _prepare)

@@ -15,6 +15,7 @@ from banditrank.model._problem import ProblemLike
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.solvers import _assignment as assignment
 from banditrank.solvers import _enumeration as enumeration
+from banditrank.solvers._allowed import as_allowed_cells
 from banditrank.solvers._branch_and_bound import search
 from banditrank.solvers._enumeration import count_rankings
 from banditrank.solvers._highs import outer_approximation, permutation_lp
@@ -57,6 +58,7 @@ def solve(
     utility: Utility | str = UTILITARIAN,
     *,
     bonuses: ArrayLike | None = None,
+    allowed: ArrayLike | None = None,
     solver: SolverName = "auto",
     time_limit: float | None = None,
     target_gap: float = DEFAULT_GAP,
@@ -76,6 +78,9 @@ def solve(
         The objective: a `Utility` or its name.
     bonuses
         Added to the value of a ranking for each item in it, shape (M,).
+    allowed
+        Whether an item may be at a position, shape (K, M), boolean; all may by default. The upper bound is on
+        the value of any ranking of allowed cells.
     solver
         The solver; ``auto`` chooses one for the utility's shape.
     time_limit
@@ -85,7 +90,7 @@ def solve(
     target_gap
         Relative gap at which the solver may stop.
     warm_start
-        A ranking to start from, shape (K,).
+        A ranking to start from, shape (K,), of allowed cells.
     share, seed
         For ``sampling``: the share of rankings to evaluate, and the seed.
     scale
@@ -103,7 +108,7 @@ def solve(
     UnsolvableError
         If the solver does not support the utility or the size of the problem, or is not installed.
     InvalidInputError
-        If an argument is invalid, or the utility's function fails.
+        If an argument is invalid, no ranking is allowed, or the utility's function fails.
 
     Examples
     --------
@@ -111,26 +116,43 @@ def solve(
     >>> solution = solve(kdd2012(), "nash")
     >>> solution.ranking, solution.is_certified
     (array([2, 3]), True)
+    >>> allowed = np.ones((2, 5), dtype=bool)
+    >>> allowed[0, 2] = False
+    >>> solve(kdd2012(), "nash", allowed=allowed).ranking
+    array([3, 2])
     """
-    instance = as_instance(problem, bonuses=bonuses, scale=scale)
+    whole = as_instance(problem, bonuses=bonuses, scale=scale)
+    start = None if warm_start is None else _ranking(whole, warm_start)
+    instance, cells = whole, None
+    if allowed is not None:
+        cells = as_allowed_cells(allowed, n_items=whole.n_items, n_positions=whole.n_positions)
+        instance = whole._replace(
+            means=np.ascontiguousarray(whole.means[:, cells.items]), bonuses=whole.bonuses[cells.items]
+        )
+        start = cells.ranking if start is None else cells.columns_of("warm_start", start)
     chosen = as_utility(utility)
     name = choose_solver(solver, chosen, n_items=instance.n_items, n_positions=instance.n_positions)
     seconds = np.inf if time_limit is None else check_number("time_limit", time_limit, 0.0, 1e9)
     options = SolverOptions(
         target_gap=check_number("target_gap", target_gap, MIN_TARGET_GAP, 1.0),
         deadline=np.inf,
-        warm_start=None if warm_start is None else _ranking(instance, warm_start),
+        warm_start=start,
         share=check_number("share", share, 0.0, 1.0),
         seed=check_integer("seed", seed, 0),
         on_progress=on_progress,
+        allowed=None if cells is None else cells.cells,
     )
     chosen.compiled()  # after validation, before the time limit starts
     SOLVERS[name].prepare()
     _prepare_evaluation()
-    start = time.perf_counter()
-    result = SOLVERS[name].run(instance, chosen, replace(options, deadline=start + seconds))
+    started = time.perf_counter()
+    result = SOLVERS[name].run(instance, chosen, replace(options, deadline=started + seconds))
     chosen.raise_callback_error()
-    return _solution(instance, chosen, name, result, options.target_gap, start)
+    if cells is not None:
+        if cells.cells is not None and not cells.cells[np.arange(whole.n_positions), result.ranking].all():
+            raise AssertionError(f"solver {name}: ranking {result.ranking} has a cell that is not allowed")
+        result = result._replace(ranking=cells.items[result.ranking])
+    return _solution(whole, chosen, name, result, options.target_gap, started)
 
 
 def choose_solver(

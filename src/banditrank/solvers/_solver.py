@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from banditrank.model._rankings import Ranking
 from banditrank.solvers._instance import Instance
 from banditrank.utilities._utility import Utility
@@ -33,11 +36,14 @@ class SolverOptions:
     deadline
         Reading of `time.perf_counter` at which the solver returns the best ranking so far.
     warm_start
-        A ranking to start from.
+        A ranking to start from, of allowed cells.
     share, seed
         For sampling: the share of rankings to evaluate, and the seed.
     on_progress
         Called every few nodes; if it returns False, the solver returns the best ranking so far.
+    allowed
+        Whether an item may be at a position, shape (K, M). Every allowed cell is in an allowed ranking, and
+        there is a warm start. All cells are allowed by default.
     """
 
     target_gap: float
@@ -46,6 +52,7 @@ class SolverOptions:
     share: float
     seed: int
     on_progress: Callable[[Progress], bool] = always_continue
+    allowed: NDArray[np.bool_] | None = None
 
 
 class SolverResult(NamedTuple):

@@ -66,9 +66,11 @@ class SolverProblem:
         """Yield all rankings."""
         return (np.array(ranking) for ranking in permutations(range(self.n_items), self.n_positions))
 
-    def best(self, utility: Utility) -> float:
-        """Return the value of the best ranking, by enumeration."""
+    def best(self, utility: Utility, allowed: NDArray[np.bool_] | None = None) -> float:
+        """Return the value of the best ranking of allowed cells, by enumeration."""
         rankings = np.array(list(self.rankings()))  # (R, K)
+        if allowed is not None:
+            rankings = rankings[allowed[np.arange(self.n_positions), rankings].all(axis=1)]
         values = (self.position_preferences[:, None] * self.item_means[:, rankings]).sum(axis=2)  # (N, R)
         extra = 0.0 if self.bonuses is None else self.bonuses[rankings].sum(axis=1)
         return float((utility.collectives(self.arrival_rates, values.T) + extra).max())
@@ -82,6 +84,13 @@ def generate_solver_problem(
     problem = make_problem(family, n_user_types=n, n_items=m, n_positions=k, seed=seed)
     extra = exponential_bonuses(m, seed=seed) if bonuses else None
     return SolverProblem(problem.arrival_rates, problem.position_preferences, problem.item_means, extra)
+
+
+def random_allowed_cells(problem: SolverProblem, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return random cells that allow at least one ranking, shape (K, M)."""
+    allowed = rng.random((problem.n_positions, problem.n_items)) < rng.uniform(0.1, 0.9)
+    allowed[np.arange(problem.n_positions), rng.permutation(problem.n_items)[: problem.n_positions]] = True
+    return allowed
 
 
 def small_solver_problems() -> list[SolverProblem]:

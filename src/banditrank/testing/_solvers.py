@@ -19,7 +19,12 @@ from banditrank.solvers._solve import DEFAULT_GAP, SOLVERS, SolverName, solve
 from banditrank.solvers._solver import SolverOptions, SolverResult
 from banditrank.testing._certificates import ROUNDING, find_certificate_error, rounding_error
 from banditrank.testing._leaks import assert_no_leaks
-from banditrank.testing._solver_problems import SolverProblem, generate_solver_problem, small_solver_problems
+from banditrank.testing._solver_problems import (
+    SolverProblem,
+    generate_solver_problem,
+    random_allowed_cells,
+    small_solver_problems,
+)
 from banditrank.utilities._utility import Utility
 
 PRECISION = 1e-9  # maximum relative distance of a value from the best, unless the target gap is larger
@@ -149,6 +154,19 @@ def check_warm_start(solver: SolverUnderTest) -> None:
                 warm = solver(problem, utility, warm_start=start)
                 _assert_same(warm.value, cold.value, solver.precision, f"{utility}: value from {start}")
                 assert warm.is_certified, f"{utility}: not certified from {start}"
+
+
+def check_allowed_cells(solver: SolverUnderTest) -> None:
+    """Check that with restricted cells the best allowed ranking is returned and certified."""
+    rng = np.random.default_rng(2)
+    for problem in small_solver_problems():
+        for utility in solver.utilities:
+            allowed = random_allowed_cells(problem, rng)
+            solution, best = solver(problem, utility, allowed=allowed), problem.best(utility, allowed)
+            assert allowed[np.arange(problem.n_positions), solution.ranking].all(), "a cell is not allowed"
+            _assert_same(solution.value, best, solver.precision, f"{utility}: value of {solution.ranking}")
+            assert solution.is_certified, f"{utility}: not certified, gap {solution.gap}"
+            _assert_certificate(solution, problem, utility, best, solver.target_gap)
 
 
 def check_ties_and_duplicates(solver: SolverUnderTest) -> None:
@@ -289,6 +307,7 @@ SOLVER_CHECKS: tuple[Callable[[SolverUnderTest], None], ...] = (
     check_bonuses,
     check_relabelling,
     check_warm_start,
+    check_allowed_cells,
     check_ties_and_duplicates,
     check_extreme_sizes,
     check_types_with_arrival_rate_zero,

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from banditrank._compilation import inlined, internal
 from banditrank.solvers._branch_and_bound.node import Node
-from banditrank.solvers._branch_and_bound.task import LIVE, Incumbent, Task, update_incumbent
+from banditrank.solvers._branch_and_bound.task import LIVE, Incumbent, Task, is_forbidden, update_incumbent
 from banditrank.solvers._instance import bonus_of, score_cells
 from banditrank.utilities._formulas import MINIMUM, collective, slope_of
 
@@ -17,7 +17,7 @@ _SHARPNESS = 60.0  # of the soft minimum, relative to the value
 
 @internal
 def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray[np.uintp]) -> None:
-    """Apply the best move to a ranking while one improves it.
+    """Apply the best allowed move to a ranking while one improves it.
 
     The tangent bounds the gain of a move in a concave objective, so most moves need no evaluation. The
     minimum over types hardly ever changes by one move: a soft minimum replaces it.
@@ -47,6 +47,8 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
             here = columns[k]
             for other in range(k + 1, n_positions):
                 there = columns[other]
+                if is_forbidden(task, k, there) or is_forbidden(task, other, here):
+                    continue
                 if not task.is_spatial:
                     most = scores[k, there] + scores[other, here] - scores[k, here] - scores[other, there]
                     if most <= best:
@@ -59,6 +61,8 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
                     best, best_k, best_other = gain, k, other
             for j in range(live):
                 if shown[j] == 1 or (not task.is_spatial and scores[k, j] - scores[k, here] <= best):
+                    continue
+                if is_forbidden(task, k, j):
                     continue
                 for i in range(values.size):
                     change = instance.means[i, j] - instance.means[i, here]

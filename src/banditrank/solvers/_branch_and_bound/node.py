@@ -14,7 +14,7 @@ from banditrank.solvers._assignment import AssignmentWorkspace, new_assignment_w
 from banditrank.solvers._branch_and_bound.atoms import Atoms, new_atoms
 from banditrank.solvers._branch_and_bound.envelope import Envelope, fit_envelope, new_envelope
 from banditrank.solvers._branch_and_bound.matrix_game import Game, new_game
-from banditrank.solvers._branch_and_bound.task import LIVE, Task
+from banditrank.solvers._branch_and_bound.task import LIVE, Task, is_forbidden
 
 Floats = NDArray[np.float64]
 
@@ -69,13 +69,13 @@ def new_node(n_user_types: int, n_items: int, n_positions: int, *, is_spatial: b
 
 @internal
 def load_root(task: Task, node: Node) -> None:
-    """Load the root node, which allows every ranking."""
+    """Load the root node, which allows every ranking of the task."""
     node.n_slots[0] = 0
     for j in range(task.facts[LIVE]):
         node.prices[j] = 0.0
         slot = add_slot(task, node, j)
         for k in range(node.rows.size):
-            node.base[k, slot] = task.instance.bonuses[j]
+            node.base[k, slot] = -np.inf if is_forbidden(task, k, j) else task.instance.bonuses[j]
     node.atoms.n_atoms[0] = 0
     if task.is_spatial:
         for i in range(node.guide.size):

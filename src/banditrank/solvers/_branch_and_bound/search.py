@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined, internal
 from banditrank._native_calls import NativeArguments, call_native, load_arguments
 from banditrank.model._rankings import Ranking
+from banditrank.solvers._assignment import best_assignment
 from banditrank.solvers._branch_and_bound.atoms import MAX_STORED_ATOMS, drop_atoms
 from banditrank.solvers._branch_and_bound.local_search import search_near_atoms, search_nearby
 from banditrank.solvers._branch_and_bound.node import Node, add_slot, load_root, new_node
@@ -64,6 +65,7 @@ START, REFINE, DROP, RESET, EXPLORE = range(5)  # indices of SearchHandle.steps
 ALLOWED, CONSTANT, BOUND = range(
     3
 )  # of SearchHandle.numbers: the gap, the utility set aside, the upper bound
+N_ITEMS, IS_RESTRICTED = range(2)  # of SearchHandle.sizes
 
 
 class Search(NamedTuple):
@@ -90,12 +92,15 @@ def start_search(pointer: Any, _: int, __: int) -> None:
     """Load the instance and the starting ranking: a native function with `SearchArguments`.
 
     Every type must have a positive weight and an item of positive value. The constant is the utility of the
-    other types: the allowed gap is relative to the sum of both.
+    other types: the allowed gap is relative to the sum of both. The starting ranking must hold allowed cells
+    only. A restricted search ignores the relaxation of the last one, whose restriction was another.
     """
     arguments = load_arguments(pointer)[0]
     task, incumbent, node = arguments.search.task, arguments.search.incumbent, arguments.search.node
     start, numbers = arguments.ranking, arguments.numbers
-    load_instance(task, arguments.instance)
+    load_instance(task, arguments.instance, arguments.sizes[N_ITEMS], arguments.sizes[IS_RESTRICTED])
+    if arguments.sizes[IS_RESTRICTED] == 1:
+        arguments.search.relaxation.n_atoms[0] = 0
     reset_incumbent(incumbent, numbers[ALLOWED], numbers[CONSTANT])
     for k in range(start.size):
         incumbent.ranking[k] = start[k]
@@ -166,6 +171,7 @@ def drop_columns(pointer: Any, _: int, __: int) -> None:
                 instance.means[i, left] = instance.means[i, j]
             for k in range(node.rows.size):
                 node.base[k, left] = node.base[k, j]
+                task.allowed[k, left] = task.allowed[k, j]
             for a in range(node.atoms.n_atoms[0]):
                 for k in range(node.rows.size):
                     if node.atoms.columns[a, k] == j:
@@ -186,6 +192,7 @@ class SearchArguments(NamedTuple):
     instance: Instance
     ranking: NDArray[np.uintp]  # (K,) the starting ranking
     numbers: Floats  # (3,)
+    sizes: NDArray[np.int64]  # (2,) the number of items, the first ones of the instance; 1 if restricted
     status: NDArray[np.int64]  # (1,) result of the last exploration
 
 
@@ -198,6 +205,8 @@ class SearchHandle(NamedTuple):
     ranking: NDArray[np.uintp]  # (K,)
     incumbent: NDArray[np.uintp]  # (K,)
     numbers: Floats  # (3,)
+    sizes: NDArray[np.int64]  # (2,)
+    allowed: NDArray[np.int8]  # (K, M) that of the task: overwritten by a search
     status: NDArray[np.int64]  # (1,)
 
     def __reduce__(self) -> NoReturn:
@@ -205,13 +214,14 @@ class SearchHandle(NamedTuple):
 
 
 def bind_search(search: Search, tree: Tree, instance: Instance) -> SearchHandle:
-    """Return a search of an instance that is called by address."""
-    ranking, numbers, status = (
+    """Return a search of an instance, without a restriction, that is called by address."""
+    ranking, numbers, sizes, status = (
         np.zeros_like(search.incumbent.ranking),
         np.zeros(3),
+        np.array([instance.n_items, 0], dtype=np.int64),
         np.zeros(1, dtype=np.int64),
     )
-    native = NativeArguments(SearchArguments(search, tree, instance, ranking, numbers, status))
+    native = NativeArguments(SearchArguments(search, tree, instance, ranking, numbers, sizes, status))
     addresses = np.zeros(5, dtype=np.int64)
     addresses[START] = native.native_function(start_search)
     addresses[REFINE] = native.native_function(refine_bound)
@@ -219,7 +229,8 @@ def bind_search(search: Search, tree: Tree, instance: Instance) -> SearchHandle:
     addresses[RESET] = native.native_function(_open_tree)
     addresses[EXPLORE] = native.native_function(_explore_tree)
     return SearchHandle(
-        native.memory, addresses, instance, ranking, search.incumbent.ranking, numbers, status
+        *(native.memory, addresses, instance, ranking, search.incumbent.ranking),
+        *(numbers, sizes, search.task.allowed, status),
     )
 
 
@@ -254,6 +265,17 @@ def improve_ranking(
     copy_instance(instance, handle.instance)
     for k in range(ranking.size):
         handle.ranking[k] = ranking[k]
+    search_loaded(handle, gap, max_nodes)
+    for k in range(ranking.size):
+        ranking[k] = handle.incumbent[k]
+
+
+@internal
+def search_loaded(handle: SearchHandle, gap: float, max_nodes: int) -> None:
+    """Search from the ranking of the handle for one within the gap of its instance's optimum.
+
+    The incumbent of the handle is that ranking, or the best of ``max_nodes`` nodes.
+    """
     handle.numbers[ALLOWED], handle.numbers[CONSTANT], handle.numbers[BOUND] = gap, 0.0, np.inf
     run_step(handle, START, 0)
     run_step(handle, REFINE, 0)
@@ -261,8 +283,6 @@ def improve_ranking(
         run_step(handle, DROP, 0)
         run_step(handle, RESET, 0)
         run_step(handle, EXPLORE, max_nodes)
-    for k in range(ranking.size):
-        ranking[k] = handle.incumbent[k]
 
 
 def _unsupported_reason(utility: Utility, _items: int, _positions: int) -> str | None:
@@ -287,7 +307,11 @@ def _run(instance: Instance, utility: Utility, options: SolverOptions) -> Solver
     """Set aside the types whose value is 0 in every ranking, and search for the others."""
     start = np.arange(instance.n_positions) if options.warm_start is None else options.warm_start
     counts = instance.weights > 0
-    served = counts & ((instance.preferences.max(axis=1) > 0) & (instance.means.max(axis=1) > 0))
+    if options.allowed is None:
+        served = counts & ((instance.preferences.max(axis=1) > 0) & (instance.means.max(axis=1) > 0))
+    else:
+        gains = instance.preferences[:, :, None] * instance.means[:, None, :]  # (N, K, M)
+        served = counts & (gains * options.allowed).any(axis=(1, 2))
     constant = float(
         instance.weights[counts & ~served] @ utility.evaluate(np.zeros((counts & ~served).sum()))
     )
@@ -295,7 +319,7 @@ def _run(instance: Instance, utility: Utility, options: SolverOptions) -> Solver
         return SolverResult(start, -np.inf, 0)
     is_constant = not served.any() or (utility.code == MINIMUM and (counts & ~served).any())
     if is_constant:
-        best = np.argsort(-instance.bonuses, kind="stable")[: instance.n_positions]
+        best = _most_bonuses(instance, options.allowed)
         return SolverResult(best, constant + float(instance.bonuses[best].sum()), 0)
     relevant = Instance(
         instance.weights[served],
@@ -307,6 +331,13 @@ def _run(instance: Instance, utility: Utility, options: SolverOptions) -> Solver
     return result._replace(upper_bound=result.upper_bound + constant)
 
 
+def _most_bonuses(instance: Instance, allowed: NDArray[np.bool_] | None) -> Ranking:
+    """Return the allowed ranking with the largest sum of bonuses."""
+    if allowed is None:
+        return np.argsort(-instance.bonuses, kind="stable")[: instance.n_positions]
+    return best_assignment(np.tile(instance.bonuses, (instance.n_positions, 1)), allowed)[0]
+
+
 def _search(
     instance: Instance, utility: Utility, options: SolverOptions, start: Ranking, aside: float
 ) -> SolverResult:
@@ -315,6 +346,9 @@ def _search(
     task, incumbent = search.task, search.incumbent
     root = bind_search(search, new_tree(n, 1, k, capacity=_MIN_TREE_CAPACITY), instance)
     root.ranking[:] = start
+    if options.allowed is not None:
+        root.allowed[:] = options.allowed
+        root.sizes[IS_RESTRICTED] = 1
     root.numbers[:] = _GAP_MARGIN * options.target_gap, aside, np.inf
     run_step(root, START, 0)
     run_step(root, REFINE, 0)

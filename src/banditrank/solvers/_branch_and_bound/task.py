@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._compilation import internal
+from banditrank._compilation import inlined, internal
 from banditrank.solvers._instance import Instance, bonus_of, values_of
 from banditrank.solvers._solution import gap_unit
 from banditrank.utilities._formulas import POWER, CompiledUtility, collective
@@ -13,7 +13,7 @@ from banditrank.utilities._formulas import POWER, CompiledUtility, collective
 Floats = NDArray[np.float64]
 Columns = NDArray[np.uintp]
 
-LIVE, PLAIN = range(2)  # indices of Task.facts
+LIVE, PLAIN, RESTRICTED = range(3)  # indices of Task.facts
 
 # Indices of Incumbent.levels: its value; the value plus the allowed gap; the allowed relative gap; and the
 # constant utility of types that the instance excludes.
@@ -33,9 +33,12 @@ class Task(NamedTuple):
     utility: CompiledUtility
     is_spatial: bool  # whether f is not concave
     items: Columns  # (M,) the item of each column
-    facts: NDArray[np.int64]  # (2,) the number of columns; 1 if there are no bonuses
+    facts: NDArray[
+        np.int64
+    ]  # (3,) the number of columns; 1 if there are no bonuses; 1 if cells are restricted
     ceilings: Floats  # (N,) upper bounds on the types' values
     floors: Floats  # (N,) minimum tangent points
+    allowed: NDArray[np.int8]  # (K, M) by column: 1 for allowed cells, if they are restricted
 
 
 class Incumbent(NamedTuple):
@@ -57,9 +60,10 @@ def new_task(
         utility,
         is_spatial,
         np.zeros(m, dtype=np.uintp),
-        np.zeros(2, dtype=np.int64),
+        np.zeros(3, dtype=np.int64),
         np.zeros(n),
         np.zeros(n),
+        np.ones((k, m), dtype=np.int8),
     )
 
 
@@ -72,12 +76,13 @@ def new_incumbent(n_user_types: int, n_positions: int) -> Incumbent:
 
 
 @internal
-def load_instance(task: Task, instance: Instance) -> None:
-    """Copy an instance into the task."""
+def load_instance(task: Task, instance: Instance, n_items: int, is_restricted: int) -> None:
+    """Copy the first ``n_items`` items of an instance into the task."""
     mine = task.instance
-    n_user_types, n_items = instance.means.shape
+    n_user_types = instance.means.shape[0]
     task.facts[LIVE] = n_items
     task.facts[PLAIN] = 1
+    task.facts[RESTRICTED] = is_restricted
     for j in range(n_items):
         task.items[j] = j
         mine.bonuses[j] = instance.bonuses[j]
@@ -97,6 +102,12 @@ def load_instance(task: Task, instance: Instance) -> None:
         task.floors[i] = _FLOOR * looks * appeal
         if task.utility.code == POWER:  # a tangent may touch anywhere, but must have finite slopes
             task.floors[i] = max(task.floors[i], np.exp(-_MAX_LOG_SLOPE / task.utility.parameter))
+
+
+@inlined
+def is_forbidden(task: Task, k: int, j: int) -> bool:
+    """Return whether a restriction forbids column j at position k."""
+    return bool(task.facts[RESTRICTED] == 1 and task.allowed[k, j] == 0)
 
 
 @internal

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
 from banditrank.model._rankings import Ranking
-from banditrank.solvers._assignment import slope
+from banditrank.solvers._assignment import best_assignment, slope
 from banditrank.solvers._highs.model import TOLERANCE, add_rows, add_variables, new_model, run_until
 from banditrank.solvers._instance import Instance, total_value, values_of
 from banditrank.solvers._solution import gap_unit
@@ -67,10 +67,20 @@ class OuterProgram:
         h, shape (N,): each type's value under its own best ranking.
     unit
         Unit of the losses.
+    allowed
+        Whether an item may be at a position, shape (K, M); all may if it is None.
     """
 
-    def __init__(self, instance: Instance, curve: Curve | None, largest: Floats, unit: float) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        curve: Curve | None,
+        largest: Floats,
+        unit: float,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.unit = unit
+        self._allowed = np.ones((instance.n_positions, instance.n_items)) if allowed is None else allowed
         self._instance, self._curve, self._largest = instance, curve, largest
         self._scale = np.where(largest > 0.0, largest, 1.0)
         n_types, n_positions, n_items = instance.n_user_types, instance.n_positions, instance.n_items
@@ -84,7 +94,7 @@ class OuterProgram:
             self._model,
             costs=np.concatenate([-bonuses / unit, np.zeros(n_types), np.full(n_losses, -1.0)]),
             lower=np.concatenate([np.zeros(self._w), np.full(n_losses, -np.inf)]),
-            upper=np.concatenate([np.ones(self._w), np.zeros(n_losses)]),
+            upper=np.concatenate([self._allowed.ravel(), np.ones(n_types), np.zeros(n_losses)]),
         )
         self._add_assignment()
         if curve is None:  # w − h_i y_i ≤ −min h
@@ -195,8 +205,8 @@ class OuterProgram:
         self._add_lines(types[usable], slopes[usable], falls[usable])
 
     def _gains(self) -> Floats:
-        """Return ρ_ik μ_ij, shape (N, K, M)."""
-        return np.asarray(self._instance.preferences[:, :, None] * self._instance.means[:, None, :])
+        """Return ρ_ik μ_ij, 0 for cells that are not allowed, shape (N, K, M)."""
+        return np.asarray(gains_of(self._instance) * self._allowed)
 
     def _add_lines(self, types: NDArray[np.intp], slopes: Floats, heights: Floats) -> None:
         """Add w_i ≤ height + slope · y_i."""
@@ -220,6 +230,11 @@ class OuterProgram:
             excess = solution[self._w :] - self._instance.weights * fall / self.unit
         cells = solution[: self._y].reshape(self._instance.n_positions, self._instance.n_items)
         return Optimum(self._constant - self.unit * bound, cells, values, excess, nodes)
+
+
+def gains_of(instance: Instance) -> Floats:
+    """Return ρ_ik μ_ij, shape (N, K, M)."""
+    return np.asarray(instance.preferences[:, :, None] * instance.means[:, None, :])
 
 
 def curve_of(utility: Utility) -> Curve | None:
@@ -276,9 +291,12 @@ class _Search:
     def __init__(self, instance: Instance, utility: Utility, options: SolverOptions) -> None:
         self._instance, self._utility, self._options = instance, utility, options
         self._curve = curve_of(utility)
-        attention = -np.sort(-instance.preferences, axis=1)
-        best_means = -np.sort(-instance.means, axis=1)[:, : instance.n_positions]
-        self._largest = (attention * best_means).sum(axis=1)  # (N,) h
+        if options.allowed is None:
+            attention = -np.sort(-instance.preferences, axis=1)
+            best_means = -np.sort(-instance.means, axis=1)[:, : instance.n_positions]
+            self._largest = (attention * best_means).sum(axis=1)  # (N,) h
+        else:
+            self._largest = np.array([best_assignment(own, options.allowed)[1] for own in gains_of(instance)])
         if self._curve is None:
             alone = self._largest.min(initial=np.inf)
         else:
@@ -288,14 +306,15 @@ class _Search:
         # shown cells and of the 2 N other variables may contribute an error.
         self._error = max(1e-9, (instance.n_positions + 2 * instance.n_user_types) * TOLERANCE)
         self._bound, self._nodes = self._safe(self._top, 0.0), 0
-        self._ranking, self._value = np.arange(instance.n_positions), -np.inf
-        self._offer(self._ranking if options.warm_start is None else options.warm_start)
+        self._ranking = np.arange(instance.n_positions) if options.warm_start is None else options.warm_start
+        self._value = -np.inf
+        self._offer(self._ranking)
 
     def run(self) -> SolverResult:
         """Return the best ranking and bound within the options."""
         if not np.isfinite(self._bound):  # a type whose value is 0 in every ranking, or no types
             return SolverResult(self._ranking, self._bound, 0)
-        self._offer(_round(self._scores()))
+        self._offer(self._round(self._scores()))
         for _ in range(MAX_RESCALINGS):
             program = self._relaxed_phase()
             self._integer_phase(program)
@@ -306,7 +325,9 @@ class _Search:
 
     def _relaxed_phase(self) -> OuterProgram:
         """Add tangents at the optimum of the linear relaxation, until they are close to f there."""
-        program = OuterProgram(self._instance, self._curve, self._largest, self._unit())
+        program = OuterProgram(
+            self._instance, self._curve, self._largest, self._unit(), self._options.allowed
+        )
         program.add_tangents(self._largest, self._largest)
         if self._value > -np.inf:
             program.add_tangents(np.zeros_like(self._largest), self._floors(program))
@@ -316,7 +337,7 @@ class _Search:
             optimum = self._take(program.optimum(self._options.deadline), program)
             if optimum.cells is None or optimum.values is None or optimum.excess is None:
                 break
-            self._offer(_round(optimum.cells))
+            self._offer(self._round(optimum.cells))
             floors = self._floors(program)
             can_improve = (optimum.excess > LP_GAP / optimum.excess.size) & (optimum.values > floors)
             if not can_improve.any():
@@ -333,7 +354,7 @@ class _Search:
             self._take(optimum, program)
             if optimum.cells is None:
                 return
-            ranking = _round(optimum.cells)
+            ranking = self._round(optimum.cells)
             if ranking.tobytes() in seen:  # its tangents are there already: the rest is rounding
                 return
             seen.add(ranking.tobytes())
@@ -341,6 +362,12 @@ class _Search:
             values = np.zeros(self._instance.n_user_types)
             values_of(self._instance, ranking.astype(np.uintp), values)
             program.add_tangents(values, self._floors(program))
+
+    def _round(self, cells: Floats) -> Ranking:
+        """Return a ranking of cells with large values."""
+        if self._options.allowed is None:
+            return _round(cells)
+        return best_assignment(cells, self._options.allowed)[0]
 
     def _take(self, optimum: Optimum, program: OuterProgram) -> Optimum:
         self._bound = min(self._bound, self._safe(optimum.bound, program.unit))

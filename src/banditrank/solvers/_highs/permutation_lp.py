@@ -35,10 +35,13 @@ def _unsupported_reason(_: Utility, n_items: int, n_positions: int) -> str | Non
 
 def _run(instance: Instance, utility: Utility, options: SolverOptions) -> SolverResult:
     rankings = _all_rankings(instance.n_items, instance.n_positions)
+    if options.allowed is not None:
+        rankings = rankings[options.allowed[np.arange(instance.n_positions), rankings].all(axis=1)]
     totals = _totals(instance, utility, rankings)
     rankings, totals, tried = rankings[totals > -np.inf], totals[totals > -np.inf], len(rankings)
     if not totals.size:
-        return SolverResult(np.arange(instance.n_positions), -np.inf, tried)
+        first = np.arange(instance.n_positions) if options.warm_start is None else options.warm_start
+        return SolverResult(first, -np.inf, tried)
     best = int(totals.argmax())
     highspy, model = new_model("permutation-lp")
     if time.perf_counter() >= options.deadline:
