@@ -20,6 +20,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+from candidates import measure_candidates
 from dashboard import measure_dashboard
 from interleaving import ROUNDS, interleave, ratio
 from isolation import measure_isolation
@@ -183,6 +184,7 @@ def measure_rest() -> Iterator[dict[str, float]]:
 PARTS = {
     "rest": (measure_rest,),
     "policies": (measure_policies,),
+    "candidates": (measure_candidates,),
     "solvers": (measure_solvers, measure_search_loops),
     "service": (measure_service,),
     "dashboard": (measure_dashboard,),

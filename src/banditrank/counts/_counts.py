@@ -173,7 +173,12 @@ class Counts:
         return int(self.displays_by_position.shape[1])
 
     def record(
-        self, user_type: int, ranking: Sequence[int] | NDArray[np.integer], *, rewards: ArrayLike
+        self,
+        user_type: int,
+        ranking: Sequence[int] | NDArray[np.integer],
+        *,
+        rewards: ArrayLike,
+        allow_short: bool = False,
     ) -> None:
         """Add one round.
 
@@ -185,6 +190,8 @@ class Counts:
             The ranking shown, shape (K,).
         rewards
             The reward at each position, shape (K,); 0 where nothing was clicked.
+        allow_short
+            Whether the ranking and the rewards may be shorter, of the first positions.
 
         Raises
         ------
@@ -192,11 +199,13 @@ class Counts:
             If an argument is invalid; the counts are unchanged.
         """
         self.check_user_type(user_type)
-        shown = as_ranking(ranking, n_items=self.n_items, n_positions=self.n_positions)
+        shown = as_ranking(
+            ranking, n_items=self.n_items, n_positions=self.n_positions, allow_short=allow_short
+        )
         earned = _counts("rewards", rewards, 1)
         if earned.shape != shown.shape:
             raise InvalidInputError("rewards", f"must have {len(shown)} entries", rewards)
-        positions = np.arange(self.n_positions)
+        positions = np.arange(shown.size)
         self.displays_by_position[user_type, positions, shown] += 1
         self.rewards_by_position[user_type, positions, shown] += earned
         self.arrivals[user_type] += 1

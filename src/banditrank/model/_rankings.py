@@ -11,8 +11,16 @@ from banditrank.errors import InvalidInputError
 Ranking: TypeAlias = NDArray[np.intp]
 
 
-def as_ranking(items: Sequence[int] | NDArray[np.integer], *, n_items: int, n_positions: int) -> Ranking:
+def as_ranking(
+    items: Sequence[int] | NDArray[np.integer],
+    *,
+    n_items: int,
+    n_positions: int,
+    allow_short: bool = False,
+) -> Ranking:
     """Return a ranking, shape (K,), after validation: one item for each position, all different.
+
+    With ``allow_short`` it may hold fewer items, at least one, of the first positions.
 
     Raises
     ------
@@ -28,6 +36,8 @@ def as_ranking(items: Sequence[int] | NDArray[np.integer], *, n_items: int, n_po
         ranking = np.asarray(items)
     except ValueError:  # rows of different lengths
         ranking = np.empty(0)
+    if allow_short and ranking.ndim == 1 and 0 < ranking.size < n_positions:
+        n_positions = ranking.size
     if ranking.dtype.kind not in "iu" or ranking.shape != (n_positions,):
         raise InvalidInputError("ranking", f"must hold {n_positions} item numbers", items)
     if ranking.min() < 0 or ranking.max() >= n_items:

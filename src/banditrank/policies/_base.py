@@ -1,7 +1,7 @@
 """Base classes of policies: counts in, ranking out."""
 
 from abc import ABC, abstractmethod
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
@@ -16,6 +16,15 @@ from banditrank.model._rankings import Ranking
 from banditrank.policies._assumptions import NO_ASSUMPTIONS, Assumptions
 from banditrank.policies._bound_kernel import BoundKernel
 from banditrank.policies._kernel import Kernel
+from banditrank.policies._restriction import (
+    Candidates,
+    Pins,
+    Restriction,
+    as_candidates,
+    as_pins,
+    new_restriction,
+    restriction_unsupported,
+)
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.utilities._utility import UTILITARIAN, Utility
 
@@ -38,6 +47,7 @@ class Policy(ABC):
     name: ClassVar[str] = "custom"
     assumptions: ClassVar[Assumptions] = NO_ASSUMPTIONS
     own_statistics: ClassVar[str | None] = None  # what it learns from in addition to counts
+    has_candidates: bool = False  # whether it can rank some of the items, and pin items to positions
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
     memory: Forgetting | None = None  # the rounds that it learns from; all if None
@@ -50,8 +60,14 @@ class Policy(ABC):
         *,
         rng: np.random.Generator,
         scratch: Any = None,
+        candidates: Candidates | None = None,
+        pinned: Pins | None = None,
+        allow_short: bool = False,
     ) -> Ranking:
         """Return the ranking to show next, shape (K,).
+
+        A policy without `has_candidates` need not define the last three parameters: they are passed only if
+        they differ from their defaults.
 
         Parameters
         ----------
@@ -63,6 +79,13 @@ class Policy(ABC):
             Generator of the policy; the same counts and generator state give the same ranking.
         scratch
             Return value of `new_scratch`, kept from call to call; a random scratch by default.
+        candidates
+            Items that may be shown; all items by default.
+        pinned
+            Items that must be shown, by position from 0. They need not be candidates.
+        allow_short
+            Whether to return a shorter ranking, of the first positions, if there are fewer candidates than
+            positions that are not pinned.
         """
 
     def start(
@@ -227,7 +250,16 @@ class CompiledPolicy(Policy):
             rng,
             ranking=np.zeros(counts.n_positions, dtype=np.uintp),
             n_parameters=self.n_parameters,
+            init_choice=partial(self._new_choice, counts.n_user_types, counts.n_items, counts.n_positions),
         )
+
+    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> Any:  # noqa: ARG002 - as below
+        """Return the workspace of the kernel's ``choose`` for a size of problem; None for most policies."""
+        return None
+
+    def _new_choice(self, n_user_types: int, n_items: int, n_positions: int) -> tuple[Restriction, Any]:
+        sizes = {"n_user_types": n_user_types, "n_items": n_items, "n_positions": n_positions}
+        return new_restriction(n_items, n_positions), self.init_choice(**sizes)
 
     @cached_property
     def n_parameters(self) -> int:
@@ -253,13 +285,17 @@ class CompiledPolicy(Policy):
         *,
         rng: np.random.Generator,
         scratch: Any = None,
+        candidates: Candidates | None = None,
+        pinned: Pins | None = None,
+        allow_short: bool = False,
     ) -> Ranking:
         """Return the ranking to show next, shape (K,), from a state made from the counts.
 
         Raises
         ------
         InvalidInputError
-            If the counts, the user type or the generator is not valid, or the utility's function fails.
+            If an argument is not valid, there are too few candidates, the policy cannot restrict its
+            rankings, or the utility's function fails.
         """
         check_counts(counts)
         if not isinstance(rng, np.random.Generator):
@@ -271,7 +307,15 @@ class CompiledPolicy(Policy):
             counts, user_type = counts.pooled(), 0
         now = counts.rounds + 1
         bound = self.bind(counts, rng, scratch=scratch)
-        ranking = bound.rank(int(user_type), now, self.parameters(np.array([now]))[0])
+        parameters = self.parameters(np.array([now]))[0]
+        if candidates is None and pinned is None:
+            ranking = bound.rank(int(user_type), now, parameters)
+        else:
+            if not self.has_candidates:
+                raise restriction_unsupported(self.name, candidates, pinned)
+            items = as_candidates(candidates, n_items=counts.n_items)
+            pins = None if pinned is None else as_pins(pinned, n_positions=counts.n_positions)
+            ranking = bound.choose(int(user_type), now, parameters, items, pins, allow_short=allow_short)
         self.utility.raise_callback_error()
         return ranking.astype(np.intp)
 

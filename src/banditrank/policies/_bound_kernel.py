@@ -13,6 +13,14 @@ from numpy.typing import NDArray
 from banditrank._compilation import compiled, inlined, is_own, wrap_formula
 from banditrank._native_calls import NativeArguments, call_native, load_arguments
 from banditrank.policies._kernel import Kernel
+from banditrank.policies._restriction import (
+    GIVEN,
+    IS_SHORT_ALLOWED,
+    LENGTH,
+    Restriction,
+    load_restriction,
+    restriction_error,
+)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -26,6 +34,19 @@ class KernelArguments(NamedTuple):
     ranking: Indices  # (K,) the last ranking
     observed_ranking: Indices  # (K,)
     observed_rewards: Floats  # (K,)
+
+
+class ChoiceArguments(NamedTuple):
+    """Arguments of ``choose`` that stay the same from call to call."""
+
+    state: Any
+    restriction: Restriction
+    workspace: Any
+    parameters: Floats  # (P,)
+    ranking: Indices  # (K,)
+    is_deferred: NDArray[np.int8]  # (1,) of the state, if it has one
+    rank_function: int  # address of a native function
+    rank_arguments: int  # address of its `KernelArguments`
 
 
 class KernelHandle(NamedTuple):
@@ -54,6 +75,8 @@ class BoundKernel:
         Array to write rankings to, shape (K,).
     n_parameters
         Number of parameters of a round.
+    init_choice
+        Returns a restriction and the workspace of ``choose``, which are allocated when it is first called.
 
     Attributes
     ----------
@@ -72,8 +95,12 @@ class BoundKernel:
         *,
         ranking: Indices,
         n_parameters: int,
+        init_choice: Callable[[], tuple[Restriction, Any]] | None = None,
     ) -> None:
         self._kernel, self._rng, self._n_parameters = kernel, rng, n_parameters
+        self._init_choice = init_choice
+        self._choice: _BoundChoice | None = None
+        self._short_arguments: dict[int, NativeArguments] = {}  # by number of positions
         self.state = state
         self.ranking = ranking
         self.handle: KernelHandle | None = None
@@ -82,7 +109,7 @@ class BoundKernel:
 
     def _bind(self) -> KernelHandle:
         ranking = self.ranking
-        arguments = KernelArguments(
+        self._arguments = arguments = KernelArguments(
             self.state,
             np.zeros(self._n_parameters),
             ranking,
@@ -98,7 +125,10 @@ class BoundKernel:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebind, (self._kernel, self.state, self._rng, self.ranking, self._n_parameters)
+        return _rebind, (
+            *(self._kernel, self.state, self._rng, self.ranking),
+            *(self._n_parameters, self._init_choice),
+        )
 
     def rank(self, user_type: int, t: int, parameters: Floats) -> Indices:
         """Write the ranking of round t to `ranking`, shape (K,), and return it."""
@@ -118,21 +148,162 @@ class BoundKernel:
             self.handle.parameters[:] = parameters
             _rank_repeatedly(self.handle, user_type, t, self.ranking, rankings)
 
+    def choose(
+        self,
+        user_type: int,
+        t: int,
+        parameters: Floats,
+        candidates: NDArray[np.intp] | None = None,
+        pinned: NDArray[np.intp] | None = None,
+        *,
+        allow_short: bool = False,
+    ) -> Indices:
+        """Write the best allowed ranking of round t to `ranking`, and return it.
+
+        Parameters
+        ----------
+        user_type, t, parameters
+            As for `rank`.
+        candidates
+            Items that may be shown, at most M; all items by default.
+        pinned
+            The item that must be shown at each position, −1 for none, shape (K,); none by default.
+        allow_short
+            Whether to fill the first positions only if there are fewer candidates than positions.
+
+        Returns
+        -------
+        Indices
+            A view of `ranking`, shape (K,) or shorter.
+
+        Raises
+        ------
+        InvalidInputError
+            If an item does not exist or is pinned twice, or there are too few candidates.
+        TypeError
+            If the kernel cannot restrict its rankings.
+        """
+        choice = self._choice
+        if choice is None:
+            choice = self._choice = self._bind_choice()
+        items = choice.all_items if candidates is None else candidates
+        length = choice.choose(user_type, t, parameters, items, pinned, allow_short)
+        if length == 0:
+            raise restriction_error(choice.restriction)
+        return self.ranking if length == self.ranking.size else self.ranking[:length]
+
+    def _bind_choice(self) -> "_BoundChoice":
+        if self._init_choice is None or self._kernel.choose is None:
+            raise TypeError("the kernel cannot restrict its rankings")
+        return _BoundChoice(
+            self._kernel, self.state, self._rng, self.ranking, self.handle, *self._init_choice()
+        )
+
     def observe(self, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:
-        """Learn from the rewards of a ranking, both of shape (K,)."""
+        """Learn from the rewards of a ranking, both of shape (K,), or shorter for its first positions."""
         if self.handle is None:
             self._kernel.observe(self.state, user_type, t, ranking, rewards)
-        else:
-            self.handle.observed_ranking[:] = ranking
-            self.handle.observed_rewards[:] = rewards
-            call_native(self.handle.observe_function, self.handle.arguments, user_type, t)
+            return
+        n_positions, address = ranking.size, self.handle.arguments
+        self.handle.observed_ranking[:n_positions] = ranking
+        self.handle.observed_rewards[:n_positions] = rewards
+        if n_positions < self.ranking.size:
+            address = self._shortened(n_positions).address
+        call_native(self.handle.observe_function, address, user_type, t)
+
+    def _shortened(self, n_positions: int) -> NativeArguments:
+        """Return arguments whose observed ranking is short, of the same layout: the function is the same."""
+        native = self._short_arguments.get(n_positions)
+        if native is None:
+            arguments = self._arguments._replace(
+                observed_ranking=self._arguments.observed_ranking[:n_positions],
+                observed_rewards=self._arguments.observed_rewards[:n_positions],
+            )
+            native = self._short_arguments[n_positions] = NativeArguments(arguments, self._rng)
+        return native
+
+
+class _BoundChoice:
+    """``choose`` of a kernel, bound to a restriction and a workspace."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        state: Any,
+        rng: np.random.Generator,
+        ranking: Indices,
+        handle: KernelHandle | None,
+        restriction: Restriction,
+        workspace: Any,
+    ) -> None:
+        self.restriction = restriction
+        self._given, self._sizes = restriction.given, restriction.sizes
+        self._has_pins = False
+        self.all_items = np.arange(restriction.given.size)
+        self._kernel, self._state, self._workspace = kernel, state, workspace
+        self._rng, self._ranking, self._handle = rng, ranking, handle
+        self._is_deferred = getattr(state, "is_deferred", np.zeros(1, dtype=np.int8))
+        self._function = 0  # if ``choose`` is not compiled by this package
+        choose: Any = kernel.choose
+        if handle is not None and hasattr(choose, "py_func") and is_own(choose):
+            self._native = NativeArguments(
+                ChoiceArguments(
+                    *(state, restriction, workspace, handle.parameters, ranking, self._is_deferred),
+                    *(handle.rank_function, handle.arguments),
+                ),
+                rng,
+            )
+            build = _build_choose_after_rank if kernel.ranks_first else _build_choose
+            self._function = self._native.native_function(wrap_formula(build, choose))
+            self._address = self._native.address
+
+    def choose(
+        self,
+        user_type: int,
+        t: int,
+        parameters: Floats,
+        candidates: NDArray[np.intp],
+        pinned: NDArray[np.intp] | None,
+        allow_short: bool,  # noqa: FBT001 - an array's element
+    ) -> int:
+        """Write the ranking of round t; return its length, 0 if the restriction is not valid."""
+        n_candidates, sizes = candidates.size, self._sizes
+        self._given[:n_candidates] = candidates
+        sizes[GIVEN], sizes[IS_SHORT_ALLOWED] = n_candidates, allow_short
+        if pinned is not None or self._has_pins:
+            self.restriction.pinned[:] = -1 if pinned is None else pinned
+            self._has_pins = pinned is not None
+        if self._handle is not None and self._function > 0:
+            self._handle.parameters[:] = parameters
+            call_native(self._function, self._address, user_type, t)
+        elif load_restriction(self.restriction):
+            self._call_kernel(user_type, t, parameters)
+        return sizes.item(LENGTH)
+
+    def _call_kernel(self, user_type: int, t: int, parameters: Floats) -> None:
+        kernel: Any = self._kernel
+        if kernel.ranks_first:
+            self._is_deferred[0] = 1
+            kernel.rank(self._state, user_type, t, parameters, self._rng, self._ranking)
+            self._is_deferred[0] = 0
+        kernel.choose(
+            *(self._state, self.restriction, self._workspace, user_type, t, parameters, self._rng),
+            self._ranking,
+        )
 
 
 def _rebind(
-    kernel: Kernel, state: Any, rng: np.random.Generator, ranking: Indices, n_parameters: int
+    kernel: Kernel,
+    state: Any,
+    rng: np.random.Generator,
+    ranking: Indices,
+    n_parameters: int,
+    init_choice: Callable[[], tuple[Restriction, Any]] | None,
 ) -> BoundKernel:
     """Return a copy with addresses of its own: of `copy.deepcopy`, or in another process."""
-    return BoundKernel(kernel, state, rng, ranking=ranking, n_parameters=n_parameters)
+    return BoundKernel(
+        kernel, state, rng, ranking=ranking, n_parameters=n_parameters, init_choice=init_choice
+    )
 
 
 def _build_rank(rank: Callable[..., None]) -> Callable[..., None]:
@@ -149,6 +320,45 @@ def _build_observe(observe: Callable[..., None]) -> Callable[..., None]:
         observe(arguments.state, user_type, t, arguments.observed_ranking, arguments.observed_rewards)
 
     return native_observe
+
+
+def _build_choose(choose: Callable[..., None]) -> Callable[..., None]:
+    def native_choose(pointer: Any, user_type: int, t: int) -> None:
+        arguments, rng = load_arguments(pointer)
+        if load_restriction(arguments.restriction):
+            choose(
+                arguments.state,
+                arguments.restriction,
+                arguments.workspace,
+                user_type,
+                t,
+                arguments.parameters,
+                rng,
+                arguments.ranking,
+            )
+
+    return native_choose
+
+
+def _build_choose_after_rank(choose: Callable[..., None]) -> Callable[..., None]:
+    def native_choose(pointer: Any, user_type: int, t: int) -> None:
+        arguments, rng = load_arguments(pointer)
+        if load_restriction(arguments.restriction):
+            arguments.is_deferred[0] = 1
+            call_native(arguments.rank_function, arguments.rank_arguments, user_type, t)
+            arguments.is_deferred[0] = 0
+            choose(
+                arguments.state,
+                arguments.restriction,
+                arguments.workspace,
+                user_type,
+                t,
+                arguments.parameters,
+                rng,
+                arguments.ranking,
+            )
+
+    return native_choose
 
 
 @compiled

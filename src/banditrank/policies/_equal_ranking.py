@@ -10,6 +10,8 @@ from banditrank.counts._counts import Counts
 from banditrank.estimators._item_means import exposures_of
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
+from banditrank.policies._restricted_solver import RestrictedSolver, solve_restricted
+from banditrank.policies._restriction import Restriction
 from banditrank.policies._running_estimates import (
     INITIAL_ROUNDS,
     REFRESH_ROUNDS,
@@ -18,6 +20,7 @@ from banditrank.policies._running_estimates import (
     RunningEstimates,
     init_running_estimates,
     try_explore,
+    try_explore_restricted,
     update_running_estimates,
 )
 from banditrank.solvers._instance import Instance
@@ -131,4 +134,21 @@ def _observe(
             _update_means(collective, user_type)
 
 
-EQUAL_KERNEL = Kernel(_rank, _observe)
+@inlined
+def _choose(
+    state: EqualState,
+    restriction: Restriction,
+    workspace: RestrictedSolver,
+    user_type: int,  # noqa: ARG001 - all types get the same ranking
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    collective = state.collective
+    if not try_explore_restricted(collective.estimates, restriction, t, parameters[0], rng, ranking):
+        _update_weights(collective, parameters[1])
+        solve_restricted(workspace, collective.instance, restriction, t, rng, ranking)
+
+
+EQUAL_KERNEL = Kernel(_rank, _observe, _choose)

@@ -10,8 +10,18 @@ class Kernel(NamedTuple):
     ``rank(state, user_type, t, parameters, rng, ranking)``
         Write the ranking of round t, given that round's row of `CompiledPolicy.parameters`.
     ``observe(state, user_type, t, ranking, rewards)``
-        Learn from the rewards of a ranking.
+        Learn from the rewards of a ranking; of its first positions if the ranking is short.
+    ``choose(state, restriction, workspace, user_type, t, parameters, rng, ranking)``
+        Write the best ranking that a loaded `Restriction` allows, given the return value of
+        `CompiledPolicy.init_choice`; None if the policy cannot restrict its rankings. It is compiled on first
+        use, and never part of a simulation.
+    ``ranks_first``
+        Whether ``rank`` runs before ``choose``, which then reads what it wrote to the state and the ranking.
+        This saves the compilation of its formulas in another function. If the state has a field
+        ``is_deferred``, shape (1,), it is 1 meanwhile: ``rank`` leaves the ranking to ``choose``.
     """
 
     rank: Callable[..., None]
     observe: Callable[..., None]
+    choose: Callable[..., None] | None = None
+    ranks_first: bool = False

@@ -14,6 +14,14 @@ from banditrank.model._problem import Problem
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._forgetful import ForgettingCounts
+from banditrank.policies._restriction import (
+    Candidates,
+    Pins,
+    as_candidates,
+    as_pins,
+    check_restricted,
+    restriction_unsupported,
+)
 
 
 class Learner:
@@ -73,25 +81,71 @@ class Learner:
         """Number of rounds so far, including those of the counts at the start."""
         return self._initial_rounds + self._updates
 
-    def rank(self, user_type: int) -> Ranking:
+    def rank(
+        self,
+        user_type: int,
+        candidates: Candidates | None = None,
+        pinned: Pins | None = None,
+        *,
+        allow_short: bool = False,
+    ) -> Ranking:
         """Return the ranking to show to a user, shape (K,).
 
         Parameters
         ----------
         user_type
             User type that arrived, from 0.
+        candidates
+            Items that may be shown to this user, in any order; all items by default. The policy learns about
+            all items, and shows the best of the candidates.
+        pinned
+            Items that must be shown, by position from 0. They need not be candidates.
+        allow_short
+            Whether to return a shorter ranking, of the first positions, if there are fewer candidates than
+            positions that are not pinned.
 
         Raises
         ------
         InvalidInputError
-            If there is no such user type, or a custom policy or utility fails.
+            If there is no such user type, item or position, there are too few candidates, the policy cannot
+            restrict its rankings (`Policy.has_candidates`), or a custom policy or utility fails.
+
+        Examples
+        --------
+        >>> from banditrank import ThompsonRank
+        >>> learner = ThompsonRank().start(n_items=9, n_positions=3, rng=1)
+        >>> sorted(learner.rank(0, candidates=[2, 4, 8]).tolist())
+        [2, 4, 8]
+        >>> int(learner.rank(0, candidates=[2, 4, 8], pinned={1: 5})[1])
+        5
         """
         self._counts.check_user_type(user_type)
         self._forget_if_due()
+        if candidates is None and pinned is None:
+            if self._compiled is not None:
+                return self._compiled.rank(int(user_type), self.rounds + 1)
+            ranking = self.policy.rank(self._counts, user_type, rng=self._rng, scratch=self._scratch)
+            return self._as_ranking(ranking)
+        if not self.policy.has_candidates:
+            raise restriction_unsupported(self.policy.name, candidates, pinned)
+        items = as_candidates(candidates, n_items=self._counts.n_items)
+        pins = None if pinned is None else as_pins(pinned, n_positions=self._counts.n_positions)
         if self._compiled is not None:
-            return self._compiled.rank(int(user_type), self.rounds + 1)
-        ranking = self.policy.rank(self._counts, user_type, rng=self._rng, scratch=self._scratch)
-        return self._as_ranking(ranking)
+            return self._compiled.choose(
+                int(user_type), self.rounds + 1, items, pins, allow_short=allow_short
+            )
+        chosen = self.policy.rank(
+            self._counts,
+            user_type,
+            rng=self._rng,
+            scratch=self._scratch,
+            candidates=candidates,
+            pinned=pinned,
+            allow_short=allow_short,
+        )
+        ranking = self._as_ranking(chosen, is_short_allowed=allow_short)
+        check_restricted(ranking, items, pins)
+        return ranking
 
     def update(
         self,
@@ -109,7 +163,8 @@ class Learner:
         user_type
             User type that saw the ranking, from 0.
         ranking
-            Ranking that was shown, shape (K,).
+            Ranking that was shown, shape (K,); shorter if only the first positions were filled, which
+            policies with `Policy.has_candidates` can learn from.
         position
             Position of the item that was clicked, from 0; None if nothing was clicked.
         reward
@@ -123,21 +178,26 @@ class Learner:
             If an argument is not valid, or ``rewards`` is combined with ``position`` or ``reward``. Nothing
             is learned then.
         """
-        earned = self._rewards(position, reward, rewards)
-        shown = self._as_ranking(ranking)
+        shown = self._as_ranking(ranking, is_short_allowed=self.policy.has_candidates)
+        earned = self._rewards(shown.size, position, reward, rewards)
         self._forget_if_due()
-        self._counts.record(user_type, shown, rewards=earned)
+        self._counts.record(user_type, shown, rewards=earned, allow_short=True)
         if self._compiled is not None:
             self._compiled.observe(int(user_type), self.rounds + 1, shown, earned)
         self._updates += 1
         forget_every = self.policy.forget_every
         self._is_forgetting_due = forget_every is not None and self._updates % forget_every == 0
 
-    def _as_ranking(self, ranking: Sequence[int] | NDArray[np.integer]) -> Ranking:
-        return as_ranking(ranking, n_items=self._counts.n_items, n_positions=self._counts.n_positions)
+    def _as_ranking(
+        self, ranking: Sequence[int] | NDArray[np.integer], *, is_short_allowed: bool = False
+    ) -> Ranking:
+        counts = self._counts
+        return as_ranking(
+            ranking, n_items=counts.n_items, n_positions=counts.n_positions, allow_short=is_short_allowed
+        )
 
     def _rewards(
-        self, position: int | None, reward: float | None, rewards: ArrayLike | None
+        self, n_positions: int, position: int | None, reward: float | None, rewards: ArrayLike | None
     ) -> NDArray[np.float64]:
         if rewards is not None:
             for field, value in (("position", position), ("reward", reward)):
@@ -147,9 +207,9 @@ class Learner:
                 return np.array(rewards, dtype=np.float64)
             except (TypeError, ValueError):
                 raise InvalidInputError("rewards", "must hold numbers only", rewards) from None
-        earned = np.zeros(self._counts.n_positions)
+        earned = np.zeros(n_positions)
         if position is not None:
-            clicked = check_integer("position", position, 0, self._counts.n_positions - 1)
+            clicked = check_integer("position", position, 0, n_positions - 1)
             earned[clicked] = 1.0 if reward is None else check_number("reward", reward, 0.0, 1e9)
         elif reward is not None:
             raise InvalidInputError("reward", "must be left out if no position is given", reward)
@@ -186,6 +246,20 @@ class _CompiledState:
     def rank(self, user_type: int, t: int) -> Ranking:
         parameters = self._policy.parameters(np.array([t]))[0]
         ranking = self._kernel.rank(self._known_type(user_type), t, parameters)
+        self._policy.utility.raise_callback_error()
+        return ranking.astype(np.intp)
+
+    def choose(
+        self,
+        user_type: int,
+        t: int,
+        candidates: NDArray[np.intp],
+        pinned: NDArray[np.intp] | None,
+        *,
+        allow_short: bool,
+    ) -> Ranking:
+        parameters, seen_type = self._policy.parameters(np.array([t]))[0], self._known_type(user_type)
+        ranking = self._kernel.choose(seen_type, t, parameters, candidates, pinned, allow_short=allow_short)
         self._policy.utility.raise_callback_error()
         return ranking.astype(np.intp)
 

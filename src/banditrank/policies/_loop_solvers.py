@@ -24,7 +24,7 @@ from banditrank.utilities._utility import Utility
 Floats = NDArray[np.float64]
 
 MAX_GAP = 1e-2  # relative optimality gap at which a search ends
-_MAX_NODES = 1000  # after which a search returns the best ranking so far
+MAX_NODES = 1000  # after which a search returns the best ranking so far
 _MAX_OPEN_NODES = 400
 
 LOOP_SOLVERS: tuple[SolverName, ...] = (
@@ -141,6 +141,13 @@ def _solve_by_assignment(
 
 
 @inlined
+def sampled_share(t: int) -> float:
+    """Return the share of rankings that sampling evaluates in a round."""
+    # The paper does not specify its schedule, except that the limit is 1.
+    return float(1.0 - 1.0 / np.sqrt(t))
+
+
+@inlined
 def _solve_by_enumeration(
     solver: EnumerationLoopSolver,
     instance: Instance,
@@ -149,8 +156,7 @@ def _solve_by_enumeration(
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    # The paper does not specify the schedule of the sampled share, except that its limit is 1.
-    share = 1.0 - 1.0 / np.sqrt(t) if solver.is_sampled else 1.0
+    share = sampled_share(t) if solver.is_sampled else 1.0
     enumerate_rankings(instance, solver.utility, share, rng, solver.workspace, ranking)
 
 
@@ -163,7 +169,7 @@ def _solve_by_search(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: NDArray[np.uintp],
 ) -> None:
-    improve_ranking(solver.search, instance, gap, _MAX_NODES, solver.latest)
+    improve_ranking(solver.search, instance, gap, MAX_NODES, solver.latest)
     for k in range(ranking.size):
         ranking[k] = solver.latest[k]
 

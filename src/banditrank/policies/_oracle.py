@@ -11,10 +11,12 @@ from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model._click_models import SINGLE_LOOK, ClickModel
 from banditrank.model._problem import Problem
-from banditrank.model._rewards import Rewards
+from banditrank.model._rewards import BernoulliRewards, Rewards
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
 from banditrank.policies._kernel import Kernel
-from banditrank.solvers._optimum import best_rankings
+from banditrank.policies._restriction import FREE, LENGTH, Restriction, place_best
+from banditrank.solvers._optimum import WeightedProblem, best_rankings
+from banditrank.solvers._solve import solve
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
 
@@ -35,6 +37,32 @@ def _rank(
 ) -> None:
     for position in range(ranking.size):
         ranking[position] = state.rankings[user_type, position]
+
+
+def _choose(
+    state: OracleState,  # noqa: ARG001 - the rankings of all items
+    restriction: Restriction,
+    oracle: "Oracle",
+    user_type: int,
+    t: int,  # noqa: ARG001
+    parameters: NDArray[np.float64],  # noqa: ARG001
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: NDArray[np.uintp],
+) -> None:
+    """Write the best allowed ranking; in plain Python, because a problem may have zeros and needs `solve`."""
+    problem, length = oracle.problem, restriction.sizes[LENGTH]
+    if oracle.treatment == "personalized":
+        weights = problem.position_preferences[user_type].copy()  # the order of positions in all click models
+        place_best(restriction, problem.item_means[user_type].copy(), weights, ranking)
+        return
+    pinned = restriction.pinned[:length]
+    allowed = np.where(
+        pinned[:, None] >= 0, pinned[:, None] == np.arange(problem.n_items), restriction.roles == FREE
+    )
+    weights = oracle.click_model.position_weights(problem)[:, :length]
+    shown = WeightedProblem(problem.arrival_rates, weights, problem.item_means)
+    scale = (oracle.rewards or BernoulliRewards()).scale
+    ranking[:length] = solve(shown, oracle.utility, allowed=allowed, scale=scale).ranking
 
 
 @dataclass(frozen=True)
@@ -86,7 +114,18 @@ class Oracle(CompiledPolicy):
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the compiled functions."""
-        return Kernel(_rank, observe_nothing)
+        return Kernel(_rank, observe_nothing, _choose)
+
+    @property
+    def has_candidates(self) -> bool:  # type: ignore[override]
+        """Whether the click model leaves more than enumeration to find the best of some rankings."""
+        if self.treatment == "personalized":
+            return self.click_model.depends_on != "ranking"
+        return self.click_model.depends_on == "cells"
+
+    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> "Oracle":  # noqa: ARG002
+        """Return the oracle itself."""
+        return self
 
     def init_state(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - stateless
         """Return the optimal rankings.

@@ -24,6 +24,7 @@ from banditrank.policies._recomputed_ranking import (
     init_recomputed_estimates,
     init_recomputed_personalized,
 )
+from banditrank.policies._restricted_solver import RestrictedSolver, init_restricted_solver
 from banditrank.policies._running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers._solve import SolverName
@@ -67,6 +68,7 @@ class PaperPolicy(CompiledPolicy):
     """
 
     assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
+    has_candidates = True
 
     schedule: Schedule
     treatment: Treatment
@@ -162,6 +164,18 @@ class PaperPolicy(CompiledPolicy):
         """Return the state for counts."""
         augmented = None if self.smoothing is None else self.smoothing.smoothed(counts)
         return self._init_state(counts, scratch, augmented)
+
+    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> RestrictedSolver | None:
+        """Return a solver among candidates for equal treatment, None for personalized treatment."""
+        if self.treatment == "personalized":
+            return None
+        return init_restricted_solver(
+            self._loop_solver(n_items=n_items, n_positions=n_positions),
+            self.utility,
+            n_user_types=n_user_types,
+            n_items=n_items,
+            n_positions=n_positions,
+        )
 
     def update_items(self, state: Any, counts: Counts, previous: NDArray[np.intp]) -> Any:
         """Return the state for other items; the initial phase continues only for the cells it waited for.

@@ -10,11 +10,13 @@ from banditrank.counts._counts import Counts
 from banditrank.estimators._item_means import exposure_of, exposures_of
 from banditrank.estimators._position_preferences import estimate_preferences
 from banditrank.policies._kernel import Kernel
+from banditrank.policies._restriction import AVAILABLE, Restriction, place_best
 from banditrank.policies._running_estimates import (
     AugmentedCounts,
     RunningEstimates,
     init_running_estimates,
     try_explore,
+    try_explore_restricted,
     update_running_estimates,
 )
 
@@ -41,6 +43,7 @@ class PersonalizedState(NamedTuple):
     challengers: Floats  # (N,) the best unshown index at the last scan; infinite to force a scan
     challengers_per_bonus: Floats  # (N,) the same over the bonus at the last scan
     indices: Floats  # (M,) workspace
+    has_choices: NDArray[np.int64]  # (1,) 1 if rankings of candidates are shown as well
 
 
 def init_personalized(
@@ -57,6 +60,7 @@ def init_personalized(
         np.full(n, np.inf),
         np.full(n, np.inf),
         np.zeros(m),
+        np.zeros(1, dtype=np.int64),
     )
 
 
@@ -190,6 +194,31 @@ def _order_positions(state: PersonalizedState, user_type: int) -> None:
 @inlined
 def _observe(state: PersonalizedState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:
     update_running_estimates(state.estimates, user_type, t, ranking, rewards)
+    if state.has_choices[0] == 1:  # the ranking may contain items that were not shown since the last scan
+        state.challengers[user_type] = np.inf
+        state.challengers_per_bonus[user_type] = np.inf
 
 
-PERSONALIZED_KERNEL = Kernel(_rank, _observe)
+@inlined
+def _choose(
+    state: PersonalizedState,
+    restriction: Restriction,
+    workspace: None,  # noqa: ARG001 - none
+    user_type: int,
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    i, estimates, values = user_type, state.estimates, restriction.values
+    state.has_choices[0] = 1
+    if try_explore_restricted(estimates, restriction, t, parameters[0], rng, ranking):
+        return
+    exposures_of(estimates.displays, estimates.evidence.preferences, i, values)
+    for index in range(restriction.sizes[AVAILABLE]):
+        j = restriction.items[index]
+        values[j] = (estimates.reward_totals[i, j] + parameters[1]) / values[j]
+    place_best(restriction, values, estimates.evidence.preferences[i], ranking)
+
+
+PERSONALIZED_KERNEL = Kernel(_rank, _observe, _choose)

@@ -17,7 +17,15 @@ from banditrank.estimators._position_preferences import PositionEvidence, empty_
 from banditrank.policies._count_arrays import CountArrays, arrays_of, record_round
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
-from banditrank.policies._running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts, try_explore
+from banditrank.policies._restricted_solver import RestrictedSolver, solve_restricted
+from banditrank.policies._restriction import AVAILABLE, Restriction, place_best
+from banditrank.policies._running_estimates import (
+    INITIAL_ROUNDS,
+    UNREWARDED,
+    AugmentedCounts,
+    try_explore,
+    try_explore_restricted,
+)
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.solvers._instance import Instance
 from banditrank.solvers._solve import SolverName
@@ -209,5 +217,41 @@ def _observe(
     update_recomputed_estimates(state.estimates, user_type, t, ranking, rewards)
 
 
-RECOMPUTED_PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe)
-RECOMPUTED_EQUAL_KERNEL = Kernel(_rank_equal, _observe)
+@inlined
+def _choose_personalized(
+    state: RecomputedPersonalizedState,
+    restriction: Restriction,
+    workspace: None,  # noqa: ARG001 - none
+    user_type: int,
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    i, estimates, values = user_type, state.estimates, restriction.values
+    if try_explore_restricted(estimates, restriction, t, parameters[0], rng, ranking):
+        return
+    for index in range(restriction.sizes[AVAILABLE]):
+        j = restriction.items[index]
+        values[j] = estimates.means[i, j] + parameters[1] / estimates.exposures[i, j]
+    place_best(restriction, values, estimates.evidence.preferences[i], ranking)
+
+
+@inlined
+def _choose_equal(
+    state: RecomputedEqualState,
+    restriction: Restriction,
+    workspace: RestrictedSolver,
+    user_type: int,  # noqa: ARG001 - all types get the same ranking
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    if not try_explore_restricted(state.estimates, restriction, t, parameters[0], rng, ranking):
+        _update_weights(state, parameters[1])
+        solve_restricted(workspace, state.instance, restriction, t, rng, ranking)
+
+
+RECOMPUTED_PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe, _choose_personalized)
+RECOMPUTED_EQUAL_KERNEL = Kernel(_rank_equal, _observe, _choose_equal)

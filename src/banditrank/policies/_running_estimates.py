@@ -14,6 +14,7 @@ from banditrank.estimators._position_preferences import (
     update_preferences,
 )
 from banditrank.policies._count_arrays import CountArrays, arrays_of, record_round
+from banditrank.policies._restriction import Restriction, place_in_turn
 from banditrank.policies._round_robin import round_robin
 
 Floats = NDArray[np.float64]
@@ -94,7 +95,8 @@ def update_running_estimates(
         estimates.reward_totals[i, j] += rewards[k]
     if estimates.is_separate:
         record_round(estimates.counts, i, ranking, rewards)
-    if not waiting and t % REFRESH_ROUNDS > 0:
+    is_whole = ranking.size == estimates.displays.shape[1]  # not a short ranking
+    if not waiting and t % REFRESH_ROUNDS > 0 and is_whole:
         update_preferences(estimates.displays, estimates.rewards, estimates.evidence, i, ranking)
     elif estimates.phase[UNREWARDED] == 0:
         if waiting:
@@ -120,5 +122,25 @@ def try_explore(
     if exploration > 0.0 and rng.random() < exploration:
         round_robin(estimates.turn[0], n_items, ranking)
         estimates.turn[0] = estimates.turn[0] % n_items + 1
+        return True
+    return False
+
+
+@inlined
+def try_explore_restricted(
+    estimates: ExplorationState,
+    restriction: Restriction,
+    t: int,
+    exploration: float,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> bool:
+    """Explore like `try_explore`, in the same rounds and turns, but only the available items in turn."""
+    if estimates.phase[UNREWARDED] > 0:
+        place_in_turn(restriction, t, ranking)
+        return True
+    if exploration > 0.0 and rng.random() < exploration:
+        place_in_turn(restriction, estimates.turn[0], ranking)
+        estimates.turn[0] = estimates.turn[0] % estimates.displays.shape[2] + 1
         return True
     return False

@@ -28,6 +28,12 @@ from banditrank.policies._posterior import (
     sample_preferences,
     update_posterior,
 )
+from banditrank.policies._restricted_solver import (
+    RestrictedSolver,
+    init_restricted_solver,
+    solve_restricted,
+)
+from banditrank.policies._restriction import Restriction, place_best
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.solvers._instance import Instance
@@ -46,6 +52,7 @@ class ThompsonPersonalizedState(NamedTuple):
     means: Floats  # (M,)
     positions: Indices  # (K,) by decreasing preference
     leaders: Indices  # (K,) items by decreasing mean
+    is_deferred: NDArray[np.int8]  # (1,) 1 if only the sample is needed, see `Kernel`
 
 
 class ThompsonEqualState(NamedTuple):
@@ -54,6 +61,7 @@ class ThompsonEqualState(NamedTuple):
     posterior: Posterior
     instance: Instance
     solver: LoopSolver
+    is_deferred: NDArray[np.int8]  # (1,) as above
 
 
 @inlined
@@ -70,9 +78,10 @@ def _rank_personalized(
         refit_posterior(posterior, user_type)
     sample_preferences(posterior, user_type, rng, state.preferences)
     sample_means(posterior, user_type, state.preferences, rng, state.means)
-    top_k(state.preferences, state.positions)
-    top_k(state.means, state.leaders)
-    assign_in_order(state.leaders, state.positions, ranking)
+    if state.is_deferred[0] == 0:
+        top_k(state.preferences, state.positions)
+        top_k(state.means, state.leaders)
+        assign_in_order(state.leaders, state.positions, ranking)
 
 
 @inlined
@@ -113,11 +122,40 @@ def _rank_equal(
     ranking: Indices,
 ) -> None:
     _sample_instance(state.posterior, state.instance, rng)
-    solve_in_loop(state.solver, state.instance, t, parameters[0], rng, ranking)
+    if state.is_deferred[0] == 0:
+        solve_in_loop(state.solver, state.instance, t, parameters[0], rng, ranking)
 
 
-_PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe)
-_EQUAL_KERNEL = Kernel(_rank_equal, _observe)
+@inlined
+def _choose_personalized(
+    state: ThompsonPersonalizedState,
+    restriction: Restriction,
+    workspace: None,  # noqa: ARG001 - none
+    user_type: int,  # noqa: ARG001 - the sample is that of the type
+    t: int,  # noqa: ARG001
+    parameters: Floats,  # noqa: ARG001
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: Indices,
+) -> None:
+    place_best(restriction, state.means, state.preferences, ranking)
+
+
+@inlined
+def _choose_equal(
+    state: ThompsonEqualState,
+    restriction: Restriction,
+    workspace: RestrictedSolver,
+    user_type: int,  # noqa: ARG001 - all types get the same ranking
+    t: int,
+    parameters: Floats,  # noqa: ARG001 - exact
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    solve_restricted(workspace, state.instance, restriction, t, rng, ranking)
+
+
+_PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe, _choose_personalized, ranks_first=True)
+_EQUAL_KERNEL = Kernel(_rank_equal, _observe, _choose_equal, ranks_first=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +197,7 @@ class ThompsonRank(CompiledPolicy):
 
     name: ClassVar[str] = "thompson-rank"
     assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
+    has_candidates = True
 
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
@@ -192,14 +231,28 @@ class ThompsonRank(CompiledPolicy):
     def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - the posterior depends on counts alone
         """Return the posterior given counts, and workspaces."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        posterior = init_posterior(counts, self.max_reward)
+        posterior, is_deferred = init_posterior(counts, self.max_reward), np.zeros(1, dtype=np.int8)
         if self.treatment == "personalized":
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
-            return ThompsonPersonalizedState(posterior, np.zeros(k), np.zeros(m), positions, leaders)
+            return ThompsonPersonalizedState(
+                posterior, np.zeros(k), np.zeros(m), positions, leaders, is_deferred
+            )
         solver = self._loop_solver(n_items=m, n_positions=k)
         loop_solver = init_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
         instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
-        return ThompsonEqualState(posterior, instance, loop_solver)
+        return ThompsonEqualState(posterior, instance, loop_solver, is_deferred)
+
+    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> RestrictedSolver | None:
+        """Return a solver among candidates for equal treatment, None for personalized treatment."""
+        if self.treatment == "personalized":
+            return None
+        return init_restricted_solver(
+            self._loop_solver(n_items=n_items, n_positions=n_positions),
+            self.utility,
+            n_user_types=n_user_types,
+            n_items=n_items,
+            n_positions=n_positions,
+        )
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the solver's optimality gap, shape (rounds, 1)."""

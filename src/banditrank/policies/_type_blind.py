@@ -42,6 +42,7 @@ class TypeBlindUCB(PolicyWrapper):
 
     name: ClassVar[str] = "type-blind-ucb"
     distinguishes_user_types = False
+    has_candidates = True
     assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
 
     policy: UCBRank

@@ -11,6 +11,7 @@ from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
 from banditrank.policies._kernel import Kernel
+from banditrank.policies._restriction import Restriction, place_at_random
 from banditrank.solvers._enumeration import draw_ranking
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
@@ -31,6 +32,20 @@ def _rank(
     ranking: NDArray[np.uintp],
 ) -> None:
     draw_ranking(rng, state.items, ranking)
+
+
+@inlined
+def _choose(
+    state: UniformState,  # noqa: ARG001 - independent of it
+    restriction: Restriction,
+    workspace: None,  # noqa: ARG001
+    user_type: int,  # noqa: ARG001
+    t: int,  # noqa: ARG001
+    parameters: NDArray[np.float64],  # noqa: ARG001
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    place_at_random(restriction, rng, ranking)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +73,7 @@ class UniformRandom(CompiledPolicy):
     assumptions: ClassVar[Assumptions] = Assumptions(
         allows_graded_rewards=True, is_utilitarian_only=False, is_stationary=False
     )
+    has_candidates = True
 
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
@@ -68,7 +84,7 @@ class UniformRandom(CompiledPolicy):
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the compiled functions."""
-        return Kernel(_rank, observe_nothing)
+        return Kernel(_rank, observe_nothing, _choose)
 
     def init_state(self, counts: Counts, scratch: Any) -> UniformState:  # noqa: ARG002 - stateless
         """Return the workspace of the shuffle."""

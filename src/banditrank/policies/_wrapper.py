@@ -32,6 +32,10 @@ class PolicyWrapper(CompiledPolicy):
         """Return the wrapped policy's state."""
         return self.policy.init_state(counts, scratch)
 
+    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> Any:
+        """Return the workspace of the wrapped policy's choice."""
+        return self.policy.init_choice(n_user_types=n_user_types, n_items=n_items, n_positions=n_positions)
+
     def update_items(self, state: Any, counts: Counts, previous: NDArray[np.intp]) -> Any:
         """Return the wrapped policy's state for other items."""
         return self.policy.update_items(state, counts, previous)

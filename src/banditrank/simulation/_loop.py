@@ -113,7 +113,7 @@ def fused_loop(
     is_delayed
         Whether rewards arrive late.
     """
-    formulas = (*kernel, click_model.draw, click_model.value)
+    formulas = (kernel.rank, kernel.observe, click_model.draw, click_model.value)
     return specialise(_build, *formulas, n_positions=n_positions, is_delayed=int(is_delayed))
 
 

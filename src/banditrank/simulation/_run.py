@@ -106,7 +106,8 @@ class _CompiledRun:
         self.ranking = np.zeros(k, dtype=np.uintp)
         self.rewards = np.zeros(k)
         is_long = experiment.horizon * experiment.replications >= MIN_FUSED_ROUNDS
-        formulas = (*self._kernel(), experiment.click_model.draw, experiment.click_model.value)
+        kernel, model = self._kernel(), experiment.click_model
+        formulas = (kernel.rank, kernel.observe, model.draw, model.value)
         self.is_fused = is_long or not all(map(is_own, formulas))
 
     def enter(self, segment: Segment) -> None:
@@ -207,11 +208,10 @@ def _replicate_interpreted(experiment: Experiment, index: int, advance: Advance)
             experiment.compiled_problem(segment.problem),
             experiment.objective(segment.problem),
         )
-        size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
         for t in range(segment.first, segment.last + 1):
             user_type = int(draw_user_type(compiled_problem, arrivals_rng.random()))
             chosen = policy.rank(timeline_counts.counts, user_type, rng=policy_rng, scratch=scratch)
-            ranking = as_ranking(chosen, **size)
+            ranking = as_ranking(chosen, n_items=problem.n_items, n_positions=problem.n_positions)
             shown = ranking.astype(np.uintp)
             experiment.click_model.draw(compiled_problem, user_type, shown, clicks_rng, rewards)
             pending.append((user_type, ranking, rewards.copy()))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._compilation import compiled
-from banditrank.solvers._instance import Instance, smallest_instance
+from banditrank.solvers._instance import IS_RESTRICTED, N_ITEMS, Instance, smallest_instance
 from banditrank.solvers._solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities._formulas import CompiledUtility, collective
 from banditrank.utilities._utility import UTILITARIAN, Utility
@@ -19,7 +19,6 @@ from banditrank.utilities._utility import UTILITARIAN, Utility
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-N_ITEMS, IS_RESTRICTED = range(2)  # indices of EnumerationWorkspace.sizes
 MAX_ENUMERATED_RANKINGS = 1_000_000
 
 
@@ -31,7 +30,7 @@ class EnumerationWorkspace(NamedTuple):
     items: Indices  # (K,) the current ranking
     shown: Indices  # (M,) 1 for items in it
     tried: Indices  # (1,) number of rankings evaluated
-    sizes: Indices  # (2,) the number of items, the first ones of the instance; 1 if cells are restricted
+    sizes: Indices  # (2,) see `banditrank.solvers._instance`; items are the first ones of the instance
     allowed: NDArray[np.int8]  # (K, M) 1 for allowed cells, if they are restricted
 
 

@@ -13,6 +13,7 @@ from banditrank.utilities._formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
 
+N_ITEMS, IS_RESTRICTED = range(2)  # indices of sizes: the number of items; 1 if only some cells are allowed
 MAX_NUMBER = 1e100  # sums and products of such numbers stay finite
 
 

@@ -17,7 +17,7 @@ from banditrank.solvers._solve import best_equal_ranking
 from banditrank.utilities._utility import Utility, as_utility
 
 
-class _WeightedProblem(NamedTuple):
+class WeightedProblem(NamedTuple):
     """A problem with the position weights of a click model."""
 
     arrival_rates: NDArray[np.float64]
@@ -61,7 +61,7 @@ def best_rankings(
         return _best_by_enumeration(chosen, problem, click_model, rewards, utility)
     scale = (rewards or BernoulliRewards()).scale
     weights = click_model.position_weights(problem)
-    weighted = _WeightedProblem(problem.arrival_rates, weights, problem.item_means)
+    weighted = WeightedProblem(problem.arrival_rates, weights, problem.item_means)
     return np.tile(best_equal_ranking(weighted, utility, scale=scale), (problem.n_user_types, 1))
 
 

@@ -62,12 +62,11 @@ def check_rankings_are_valid(make_policy: MakePolicy) -> None:
     """Check that rankings hold K different items, whatever the counts."""
     for problem in problems():
         policy = make_policy(problem)
-        size = {"n_items": problem.n_items, "n_positions": problem.n_positions}
         for counts in (Counts.empty_for(problem), sparse_counts(problem), dense_counts(problem)):
             for user_type in range(problem.n_user_types):
                 for seed in range(10):
                     ranking = policy.rank(counts, user_type, rng=np.random.default_rng(seed))
-                    as_ranking(ranking, **size)
+                    as_ranking(ranking, n_items=problem.n_items, n_positions=problem.n_positions)
 
 
 def check_rankings_are_reproducible(make_policy: MakePolicy) -> None:
@@ -145,6 +144,28 @@ def check_relabelling_user_types(make_policy: MakePolicy) -> None:
         _assert_alike(before, after, "user types")
 
 
+def check_candidates_and_pins(make_policy: MakePolicy) -> None:
+    """Check that rankings hold candidates and pins only, or that a policy without this ability says so."""
+    for problem in problems():
+        policy, rng = make_policy(problem), np.random.default_rng(2)
+        m, k = problem.n_items, problem.n_positions
+        for counts in (Counts.empty_for(problem), sparse_counts(problem), dense_counts(problem)):
+            for _ in range(5):
+                order = rng.permutation(m)
+                pinned = {int(rng.integers(k)): int(order[0])}
+                candidates = order[int(rng.integers(2)) :]  # with the pinned item, or without
+                try:
+                    ranking = policy.rank(counts, 0, rng=rng, candidates=candidates, pinned=pinned)
+                except InvalidInputError:
+                    assert not policy.has_candidates, f"candidates {candidates} were rejected"
+                    continue
+                assert policy.has_candidates, "policy declares that it has no candidates, and ranks them"
+                as_ranking(ranking, n_items=m, n_positions=k)
+                shown = {**dict(enumerate(ranking.tolist())), **pinned}
+                assert shown == dict(enumerate(ranking.tolist())), f"{ranking} misses the pins {pinned}"
+                assert set(ranking.tolist()) <= {*candidates.tolist(), *pinned.values()}
+
+
 def check_invalid_user_types_are_rejected(make_policy: MakePolicy) -> None:
     """Check that a user type that does not exist raises InvalidInputError."""
     problem = problems()[0]
@@ -173,6 +194,15 @@ def check_no_leaks(make_policy: MakePolicy) -> None:
         kernel.observe(0, now, kernel.ranking, rewards)
 
     assert_no_leaks(play, kernel.state, kernel.handle, parameters, rng, kernel.ranking, rewards, calls=40)
+    if policy.has_candidates:
+        candidates, pinned = np.arange(1, seen.n_items), np.full(seen.n_positions, -1)
+        pinned[1] = 0
+
+        def choose() -> None:
+            kernel.choose(0, now, parameters, candidates, pinned)
+
+        choose()
+        assert_no_leaks(choose, kernel.state, parameters, rng, candidates, pinned, calls=40)
 
 
 def _types_to_test(policy: Policy, problem: Problem) -> range:
@@ -213,6 +243,7 @@ POLICY_CHECKS: tuple[Callable[[MakePolicy], None], ...] = (
     check_rankings_are_reproducible,
     check_counts_are_unchanged,
     check_equal_treatment_ignores_user_types,
+    check_candidates_and_pins,
     check_relabelling_items,
     check_relabelling_user_types,
     check_invalid_user_types_are_rejected,

@@ -12,8 +12,11 @@ from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
 from banditrank.policies._count_arrays import arrays_of, record_round
 from banditrank.policies._kernel import Kernel
+from banditrank.policies._restricted_solver import load_columns
+from banditrank.policies._restriction import LENGTH, Restriction
 from banditrank.policies.baselines._base import BaselinePolicy
 from banditrank.policies.baselines._components.matching import Matching, best_matching, init_matching
+from banditrank.solvers._assignment import AssignmentWorkspace, assign, new_assignment_workspace
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -66,6 +69,42 @@ def _observe(
         state.widths[i, k, j] = 1.0 / math.sqrt(state.displays[i, k, j])
 
 
+class CombUCB1Choice(NamedTuple):
+    """Workspace of the matching among candidates."""
+
+    scores: Floats  # (K, M) by column
+    allowed: NDArray[np.int8]  # (K, M) by column
+    columns: Indices  # (M,) the item of each column
+    start: Indices  # (K,)
+    workspace: AssignmentWorkspace
+
+
+@inlined
+def _choose(
+    state: CombUCB1State,
+    restriction: Restriction,
+    workspace: CombUCB1Choice,
+    user_type: int,
+    t: int,  # noqa: ARG001 - as above
+    parameters: Floats,  # noqa: ARG001
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: Indices,
+) -> None:
+    i, columns, scores = user_type, workspace.columns, workspace.scores
+    n_columns = load_columns(restriction, workspace.allowed, columns, workspace.start)
+    scale = math.sqrt(1.5 * math.log(max(1.0, state.arrivals[i])))
+    for column in range(n_columns):
+        workspace.workspace.prices[column] = 0.0
+        j = columns[column]
+        for k in range(ranking.size):
+            scores[k, column] = 0.0 if workspace.allowed[k, column] == 1 else -np.inf
+            if j < state.means.shape[2]:
+                scores[k, column] += state.means[i, k, j] + scale * state.widths[i, k, j]
+    assign(scores, n_columns, workspace.workspace, ranking)
+    for k in range(restriction.sizes[LENGTH]):
+        ranking[k] = columns[ranking[k]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CombUCB1(BaselinePolicy):
     """CombUCB1: the ranking with the largest sum of upper confidence bounds.
@@ -102,7 +141,8 @@ class CombUCB1(BaselinePolicy):
         ("single-look", "position-based"),  # a cell's mean must not depend on the rest of the ranking
         allows_graded_rewards=True,  # from 0 to 1
     )
-    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe, _choose)
+    has_candidates = True
 
     def init_state(self, counts: Counts, scratch: Any) -> CombUCB1State:  # noqa: ARG002 - keeps none
         """Return the state for counts."""
@@ -112,3 +152,14 @@ class CombUCB1(BaselinePolicy):
         np.divide(rewards, displays, out=means, where=displays > 0)
         np.divide(1.0, np.sqrt(displays), out=widths, where=displays > 0)
         return CombUCB1State(*arrays, means, widths, init_matching(n, m, k), np.zeros((k, m)))
+
+    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> CombUCB1Choice:  # noqa: ARG002
+        """Return the workspace of the matching among candidates."""
+        m, k = n_items, n_positions
+        return CombUCB1Choice(
+            np.zeros((k, m)),
+            np.zeros((k, m), dtype=np.int8),
+            np.zeros(m, dtype=np.uintp),
+            np.zeros(k, dtype=np.uintp),
+            new_assignment_workspace(m, k),
+        )

@@ -13,6 +13,7 @@ from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
 from banditrank.policies._count_arrays import arrays_of, record_round
 from banditrank.policies._kernel import Kernel
+from banditrank.policies._restriction import Restriction, place_best
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.policies.baselines._base import RANK_ONE_CLICKS, BaselinePolicy
 
@@ -176,6 +177,21 @@ def _observe(state: PBMHBState, user_type: int, t: int, ranking: Indices, reward
     record_round(state, user_type, ranking, rewards)
 
 
+@inlined
+def _choose(
+    state: PBMHBState,
+    restriction: Restriction,
+    workspace: None,  # noqa: ARG001 - none
+    user_type: int,
+    t: int,  # noqa: ARG001
+    parameters: Floats,  # noqa: ARG001
+    rng: np.random.Generator,  # noqa: ARG001 - ``rank`` drew the sample
+    ranking: Indices,
+) -> None:
+    sample = state.sample
+    place_best(restriction, sample.items[user_type], sample.positions[user_type], ranking)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PBMHB(BaselinePolicy):
     """PB-MHB: the best ranking for a posterior sample by a few Metropolis–Hastings steps.
@@ -216,7 +232,8 @@ class PBMHB(BaselinePolicy):
 
     name: ClassVar[str] = "pb-mhb"
     assumptions: ClassVar[Assumptions] = RANK_ONE_CLICKS
-    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe, _choose, ranks_first=True)
+    has_candidates = True
 
     width: float = 1000.0
     steps: int = 1

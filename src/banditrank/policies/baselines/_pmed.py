@@ -1,5 +1,6 @@
 """PMED: the exploration that rules out all other models at the least regret."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
 from banditrank.policies._count_arrays import arrays_of, record_round
 from banditrank.policies._kernel import Kernel
+from banditrank.policies._restriction import AVAILABLE, FREE, LENGTH, PINNED, Restriction, place_best
 from banditrank.policies.baselines._base import RANK_ONE_CLICKS, BaselinePolicy
 from banditrank.policies.baselines._components.pmed.plan import Plan, PMEDState, empty_plan, fill_queue
 from banditrank.policies.baselines._components.pmed.program import init_program
@@ -44,6 +46,58 @@ def _rank(
 @inlined
 def _observe(state: PMEDState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
     record_round(state, user_type, ranking, rewards)
+
+
+@inlined
+def _choose(
+    state: PMEDState,
+    restriction: Restriction,
+    workspace: NDArray[np.int8],
+    user_type: int,
+    t: int,  # noqa: ARG001 - each copy counts its rounds
+    parameters: Floats,
+    rng: np.random.Generator,  # noqa: ARG001 - ``rank`` drew the ranking
+    ranking: Indices,
+) -> None:
+    """Write the ranking of the queue if it is allowed.
+
+    Otherwise keep its allowed cells that were displayed too little, and place the best candidates elsewhere.
+    Before there are estimates, the best are those with the largest share of clicks in displays.
+    """
+    i, plan, values, pinned = user_type, state.plan, restriction.values, restriction.pinned
+    length = restriction.sizes[LENGTH]
+    is_allowed = length == ranking.size
+    for k in range(length):
+        item = ranking[k]
+        is_allowed &= pinned[k] == item if pinned[k] >= 0 else restriction.roles[item] == FREE
+    if is_allowed:
+        return
+    enough = max(1.0, parameters[0] * math.sqrt(math.log(state.arrivals[i] + 1.0)))
+    for index in range(restriction.sizes[AVAILABLE]):
+        j = restriction.items[index]
+        values[j] = plan.items[i, j]
+        if plan.solve_at[i] == 0.0:
+            clicks, displays = 1.0, 1.0
+            for k in range(ranking.size):
+                clicks += state.rewards[i, k, j]
+                displays += state.displays[i, k, j]
+            values[j] = clicks / displays
+    for k in range(length):
+        item = ranking[k]
+        workspace[k] = 0
+        is_open = pinned[k] < 0 and restriction.roles[item] == FREE
+        if is_open and state.displays[i, k, item] < enough:  # pinned until the others are placed
+            workspace[k], pinned[k], restriction.roles[item] = 1, item, PINNED
+    available = 0
+    for index in range(restriction.sizes[AVAILABLE]):
+        if restriction.roles[restriction.items[index]] == FREE:
+            restriction.items[available] = restriction.items[index]
+            available += 1
+    restriction.sizes[AVAILABLE] = available
+    place_best(restriction, values, plan.positions[i], ranking)
+    for k in range(length):
+        if workspace[k] == 1:
+            pinned[k] = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +140,8 @@ class PMED(BaselinePolicy):
 
     name: ClassVar[str] = "pmed"
     assumptions: ClassVar[Assumptions] = RANK_ONE_CLICKS
-    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe, _choose, ranks_first=True)
+    has_candidates = True
 
     alpha: float = 1.0
 
@@ -111,6 +166,10 @@ class PMED(BaselinePolicy):
             *(np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp), np.zeros((k, m))),
             *(np.zeros(m, dtype=np.uintp), np.zeros(m), np.zeros(k, dtype=np.uintp)),
         )
+
+    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> NDArray[np.int8]:  # noqa: ARG002
+        """Return a workspace for the cells of the queue's ranking, shape (K,)."""
+        return np.zeros(n_positions, dtype=np.int8)
 
     def parameters(self, rounds: NDArray[np.int64]) -> Floats:
         """Return α of every round, shape (rounds, 1)."""

@@ -47,7 +47,14 @@ from banditrank.solvers._branch_and_bound.tree import (
     open_bound,
     reset_tree,
 )
-from banditrank.solvers._instance import Instance, copy_instance, smallest_instance, values_of
+from banditrank.solvers._instance import (
+    IS_RESTRICTED,
+    N_ITEMS,
+    Instance,
+    copy_instance,
+    smallest_instance,
+    values_of,
+)
 from banditrank.solvers._solver import Progress, Solver, SolverOptions, SolverResult
 from banditrank.utilities._formulas import CUSTOM, MINIMUM
 from banditrank.utilities._utility import NASH, Utility
@@ -65,7 +72,6 @@ START, REFINE, DROP, RESET, EXPLORE = range(5)  # indices of SearchHandle.steps
 ALLOWED, CONSTANT, BOUND = range(
     3
 )  # of SearchHandle.numbers: the gap, the utility set aside, the upper bound
-N_ITEMS, IS_RESTRICTED = range(2)  # of SearchHandle.sizes
 
 
 class Search(NamedTuple):
@@ -192,7 +198,9 @@ class SearchArguments(NamedTuple):
     instance: Instance
     ranking: NDArray[np.uintp]  # (K,) the starting ranking
     numbers: Floats  # (3,)
-    sizes: NDArray[np.int64]  # (2,) the number of items, the first ones of the instance; 1 if restricted
+    sizes: NDArray[
+        np.int64
+    ]  # (2,) see `banditrank.solvers._instance`; items are the first ones of the instance
     status: NDArray[np.int64]  # (1,) result of the last exploration
 
 
