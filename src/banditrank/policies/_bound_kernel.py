@@ -239,7 +239,7 @@ class _BoundChoice:
         self.restriction = restriction
         self._given, self._sizes = restriction.given, restriction.sizes
         self._has_pins = False
-        self.all_items = np.arange(restriction.given.size)
+        self.all_items = np.arange(restriction.roles.size)
         self._kernel, self._state, self._workspace = kernel, state, workspace
         self._rng, self._ranking, self._handle = rng, ranking, handle
         self._is_deferred = getattr(state, "is_deferred", np.zeros(1, dtype=np.int8))

@@ -31,7 +31,7 @@ class Restriction(NamedTuple):
     The caller writes the candidates, the pins and two sizes; `load_restriction` writes the rest.
     """
 
-    given: NDArray[np.intp]  # (M,) the candidates, the first sizes[GIVEN]
+    given: NDArray[np.intp]  # (M + 1,) the candidates, the first sizes[GIVEN]
     pinned: NDArray[np.intp]  # (K,) the item of each position, −1 for none
     sizes: NDArray[np.int64]  # (5,) see above; LENGTH is the number of positions that are shown, 0 if invalid
     roles: NDArray[np.int8]  # (M,) of each item
@@ -45,7 +45,7 @@ def new_restriction(n_items: int, n_positions: int) -> Restriction:
     """Allocate a restriction for the given sizes."""
     m, k = n_items, n_positions
     return Restriction(
-        np.zeros(m, dtype=np.intp),
+        np.zeros(m + 1, dtype=np.intp),
         np.full(k, -1, dtype=np.intp),
         np.zeros(5, dtype=np.int64),
         np.zeros(m, dtype=np.int8),
@@ -57,7 +57,9 @@ def new_restriction(n_items: int, n_positions: int) -> Restriction:
 
 
 def as_candidates(candidates: Candidates | None, *, n_items: int) -> NDArray[np.intp]:
-    """Return candidates as an array of at most M items; all items if None is given.
+    """Return candidates as an array; all items if None is given.
+
+    It has at most M entries, or M + 1 if an item does not exist.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def as_candidates(candidates: Candidates | None, *, n_items: int) -> NDArray[np.
     """
     if isinstance(candidates, np.ndarray) and candidates.dtype is _INDEX and candidates.ndim == 1:
         items = cast("NDArray[np.intp]", candidates)  # checked first, because it is the fastest
-        return items if items.size <= n_items else np.unique(items)
+        return items if items.size <= n_items else np.unique(items)[: n_items + 1]
     if candidates is None:
         return np.arange(n_items)
     try:

@@ -145,25 +145,33 @@ def check_relabelling_user_types(make_policy: MakePolicy) -> None:
 
 
 def check_candidates_and_pins(make_policy: MakePolicy) -> None:
-    """Check that rankings hold candidates and pins only, or that a policy without this ability says so."""
+    """Check that rankings hold candidates and pins only, or that the policy rejects candidates."""
     for problem in problems():
         policy, rng = make_policy(problem), np.random.default_rng(2)
         m, k = problem.n_items, problem.n_positions
+        if not policy.has_candidates:
+            _assert_rejected(policy, Counts.empty_for(problem))
+            continue
         for counts in (Counts.empty_for(problem), sparse_counts(problem), dense_counts(problem)):
             for _ in range(5):
                 order = rng.permutation(m)
                 pinned = {int(rng.integers(k)): int(order[0])}
                 candidates = order[int(rng.integers(2)) :]  # with the pinned item, or without
-                try:
-                    ranking = policy.rank(counts, 0, rng=rng, candidates=candidates, pinned=pinned)
-                except InvalidInputError:
-                    assert not policy.has_candidates, f"candidates {candidates} were rejected"
-                    continue
-                assert policy.has_candidates, "policy declares that it has no candidates, and ranks them"
+                ranking = policy.rank(counts, 0, rng=rng, candidates=candidates, pinned=pinned)
                 as_ranking(ranking, n_items=m, n_positions=k)
                 shown = {**dict(enumerate(ranking.tolist())), **pinned}
                 assert shown == dict(enumerate(ranking.tolist())), f"{ranking} misses the pins {pinned}"
                 assert set(ranking.tolist()) <= {*candidates.tolist(), *pinned.values()}
+
+
+def _assert_rejected(policy: Policy, counts: Counts) -> None:
+    """Assert that a compiled policy without `Policy.has_candidates` rejects candidates."""
+    if isinstance(policy, CompiledPolicy):
+        try:
+            policy.rank(counts, 0, rng=np.random.default_rng(0), candidates=np.arange(counts.n_items))
+        except InvalidInputError:
+            return
+        raise AssertionError("candidates were accepted, unlike has_candidates says")
 
 
 def check_invalid_user_types_are_rejected(make_policy: MakePolicy) -> None:

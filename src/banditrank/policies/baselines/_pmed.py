@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._checks import check_number
-from banditrank._compilation import inlined
+from banditrank._compilation import inlined, internal
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
 from banditrank.policies._count_arrays import arrays_of, record_round
@@ -62,9 +62,8 @@ def _choose(
     """Write the ranking of the queue if it is allowed.
 
     Otherwise keep its allowed cells that were displayed too little, and place the best candidates elsewhere.
-    Before there are estimates, the best are those with the largest share of clicks in displays.
     """
-    i, plan, values, pinned = user_type, state.plan, restriction.values, restriction.pinned
+    i, pinned = user_type, restriction.pinned
     length = restriction.sizes[LENGTH]
     is_allowed = length == ranking.size
     for k in range(length):
@@ -73,15 +72,6 @@ def _choose(
     if is_allowed:
         return
     enough = max(1.0, parameters[0] * math.sqrt(math.log(state.arrivals[i] + 1.0)))
-    for index in range(restriction.sizes[AVAILABLE]):
-        j = restriction.items[index]
-        values[j] = plan.items[i, j]
-        if plan.solve_at[i] == 0.0:
-            clicks, displays = 1.0, 1.0
-            for k in range(ranking.size):
-                clicks += state.rewards[i, k, j]
-                displays += state.displays[i, k, j]
-            values[j] = clicks / displays
     for k in range(length):
         item = ranking[k]
         workspace[k] = 0
@@ -94,10 +84,24 @@ def _choose(
             restriction.items[available] = restriction.items[index]
             available += 1
     restriction.sizes[AVAILABLE] = available
-    place_best(restriction, values, plan.positions[i], ranking)
+    _value_candidates(state, restriction, i)
+    place_best(restriction, restriction.values, state.plan.positions[i], ranking)
     for k in range(length):
         if workspace[k] == 1:
             pinned[k] = -1
+
+
+@internal
+def _value_candidates(state: PMEDState, restriction: Restriction, user_type: int) -> None:
+    """Write the estimates of the available items; before there are any, their clicks per display."""
+    i, plan = user_type, state.plan
+    for index in range(restriction.sizes[AVAILABLE]):
+        j = restriction.items[index]
+        clicks, displays = 1.0, 1.0
+        for k in range(plan.positions.shape[1]):
+            clicks += state.rewards[i, k, j]
+            displays += state.displays[i, k, j]
+        restriction.values[j] = plan.items[i, j] if plan.solve_at[i] > 0.0 else clicks / displays
 
 
 @dataclass(frozen=True, kw_only=True)
