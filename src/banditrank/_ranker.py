@@ -1,7 +1,7 @@
 """Rank and learn in process, without a server."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -108,35 +108,64 @@ class Ranker:
         self._engine.touch()
         return self._runtime.surface
 
-    def rank(self, user_type: str) -> ShownRanking:
-        """Return a ranking to show to a user.
+    def rank(
+        self,
+        user_type: str,
+        *,
+        candidates: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+        pinned: Mapping[int, str] | None = None,
+    ) -> ShownRanking:
+        """Return a ranking to show to a user: the policy's best of the candidates.
+
+        Parameters
+        ----------
+        user_type
+            User type of the user.
+        candidates
+            Items that may be shown; all active items by default.
+        exclude
+            Items that must not be shown.
+        pinned
+            Items that must be shown, by position: 1 is the first. They need not be candidates.
 
         Raises
         ------
         UnknownNameError
-            If the surface has no such user type.
+            If the surface has no such user type or item.
         UnknownSurfaceError
             If the surface was deleted.
         InvalidInputError
-            If this is a forked process.
+            If there are too few candidates, a pin is not valid, the policy cannot restrict its rankings, or
+            this is a forked process.
         """
         self._engine.touch()
-        return self._runtime.rank(user_type)
+        return self._runtime.rank(user_type, candidates=candidates, exclude=exclude, pinned=pinned)
 
-    def rank_batch(self, user_types: Sequence[str]) -> list[ShownRanking]:
+    def rank_batch(
+        self,
+        user_types: Sequence[str],
+        *,
+        candidates: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+        pinned: Mapping[int, str] | None = None,
+    ) -> list[ShownRanking]:
         """Return a ranking for a user of each type, all of them or none.
 
+        Parameters
+        ----------
+        user_types
+            User type of each user.
+        candidates, exclude, pinned
+            As for `rank`, for all users.
+
         Raises
         ------
-        UnknownNameError
-            If the surface has no such user type.
-        UnknownSurfaceError
-            If the surface was deleted.
-        InvalidInputError
-            If this is a forked process.
+        UnknownNameError, UnknownSurfaceError, InvalidInputError
+            As for `rank`.
         """
         self._engine.touch()
-        return self._runtime.rank_batch(user_types)
+        return self._runtime.rank_batch(user_types, candidates=candidates, exclude=exclude, pinned=pinned)
 
     def feedback(
         self,

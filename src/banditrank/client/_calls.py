@@ -48,13 +48,15 @@ class ApiCall(Generic[T]):
     min_timeout_seconds: float = 0.0
 
 
-def rank(surface: str, user_type: str) -> ApiCall[list[ShownRanking]]:
-    """Return the call for a ranking, as a list of one.
+def rank(surface: str, user_type: str, **allowed: Any) -> ApiCall[list[ShownRanking]]:
+    """Return the call for a ranking of allowed items, as a list of one.
+
+    The items are ``candidates``, ``exclude`` and ``pinned``.
 
     It is not retryable: a ranking whose response is lost would count as not clicked. A 503 precedes the
     ranking.
     """
-    path, body = f"{_surface_path(surface)}/rankings", {"user_type": user_type}
+    path, body = f"{_surface_path(surface)}/rankings", {"user_type": user_type, **_present(allowed)}
     return ApiCall(
         "POST",
         path,
@@ -65,9 +67,21 @@ def rank(surface: str, user_type: str) -> ApiCall[list[ShownRanking]]:
     )
 
 
-def rank_batch(surface: str, user_types: list[str]) -> ApiCall[list[ShownRanking]]:
+def _present(allowed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that differ from their defaults, as JSON-compatible values."""
+    values: dict[str, Any] = {}
+    for name, value in allowed.items():
+        if name == "pinned" and value:
+            values[name] = {str(position): item for position, item in value.items()}
+        elif value or (name == "candidates" and value is not None):
+            values[name] = list(value)
+    return values
+
+
+def rank_batch(surface: str, user_types: list[str], **allowed: Any) -> ApiCall[list[ShownRanking]]:
     """Return the call for several rankings; not retryable, like `rank`."""
-    path, body = f"{_surface_path(surface)}/rankings/batch", {"user_types": user_types}
+    path = f"{_surface_path(surface)}/rankings/batch"
+    body = {"user_types": user_types, **_present(allowed)}
     return ApiCall("POST", path, _parse_rankings, body, is_retryable=False, retry_statuses=(503,))
 
 

@@ -1,7 +1,7 @@
 """Synchronous client of the ranking service."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -78,9 +78,16 @@ class Client:
         self._http = httpx.Client(base_url=base_url, headers=headers, transport=transport)
 
     def rank(
-        self, surface: str, user_type: str, *, default_order: Sequence[str] | None = None
+        self,
+        surface: str,
+        user_type: str,
+        *,
+        candidates: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+        pinned: Mapping[int, str] | None = None,
+        default_order: Sequence[str] | None = None,
     ) -> ShownRanking:
-        """Return a ranking for a user of a type.
+        """Return a ranking for a user of a type: the policy's best of the candidates.
 
         Parameters
         ----------
@@ -88,6 +95,12 @@ class Client:
             Name of the surface.
         user_type
             User type of the user.
+        candidates
+            Items that may be shown; all active items by default.
+        exclude
+            Items that must not be shown.
+        pinned
+            Items that must be shown, by position: 1 is the first. They need not be candidates.
         default_order
             Items to show when the service is away and no ranking is known; those of the client by default.
 
@@ -105,16 +118,37 @@ class Client:
         ServiceError
             If the service refuses the request, or is away and there is no default order.
         """
-        call = calls.rank(surface, user_type)
+        call = calls.rank(surface, user_type, candidates=candidates, exclude=exclude, pinned=pinned)
         (ranking,) = self._rank(call, surface, [user_type], default_order)
         return ranking
 
     def rank_batch(
-        self, surface: str, user_types: Iterable[str], *, default_order: Sequence[str] | None = None
+        self,
+        surface: str,
+        user_types: Iterable[str],
+        *,
+        candidates: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+        pinned: Mapping[int, str] | None = None,
+        default_order: Sequence[str] | None = None,
     ) -> list[ShownRanking]:
-        """Return a ranking for a user of each type, in one request; with a default order, like `rank`."""
-        user_types = list(user_types)
-        return self._rank(calls.rank_batch(surface, user_types), surface, user_types, default_order)
+        """Return a ranking for a user of each type, in one request; with a default order, like `rank`.
+
+        Parameters
+        ----------
+        surface
+            Name of the surface.
+        user_types
+            User type of each user.
+        candidates, exclude, pinned, default_order
+            As for `rank`, for all users.
+        """
+        user_types, allowed = (
+            list(user_types),
+            {"candidates": candidates, "exclude": exclude, "pinned": pinned},
+        )
+        call = calls.rank_batch(surface, user_types, **allowed)
+        return self._rank(call, surface, user_types, default_order)
 
     def feedback(
         self,

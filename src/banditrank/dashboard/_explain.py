@@ -1,7 +1,7 @@
 """Explanation of a single ranking, recomputed from the counts that it was computed from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Literal, TypeAlias
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.dashboard._estimated_problem import ranking_value
+from banditrank.engine._allowed_items import AllowedColumns, AllowedItems
 from banditrank.engine._counts_replica import CountsReplica
 from banditrank.engine._engine import Engine
 from banditrank.engine._policy_snapshot import PolicySnapshot
@@ -124,6 +125,9 @@ class Explanation:
     ----------
     id, surface, user_type, items
         The ranking id, and the names of the surface, the user type and the items in order of positions.
+    candidates, pinned
+        The items that the request allowed, None for all active ones, and those that it pinned, by position: 1
+        is the first.
     issued_at, expires_at
         When the ranking was issued, and when its attribution window closes.
     revision, version, rounds
@@ -142,7 +146,7 @@ class Explanation:
     beliefs
         Parameters of the user type, or of all user types under equal treatment.
     shown_items, omitted_items
-        The items of the ranking, and the best of the other active items.
+        The items of the ranking, and the best of the other candidates.
     reason
         The explanation in a sentence.
     """
@@ -151,6 +155,8 @@ class Explanation:
     surface: str
     user_type: str
     items: list[str]
+    candidates: list[str] | None
+    pinned: dict[int, str]
     issued_at: datetime
     expires_at: datetime
     revision: int
@@ -183,24 +189,29 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     snapshot = _restore_snapshot(engine, runtime, issued)
     surface, impression = snapshot.surface, issued.impression
     user_type, numbers, nonce = impression.user_type, impression.items, nonce_of(impression.key)
+    allowed = AllowedItems.decode(issued.allowed, len(surface.items))
     is_equal = surface.treatment == "equal"
     policy = surface.compiled_policy
     utility = policy.utility if is_equal else UTILITARIAN
-    is_reproduced = snapshot.recompute(user_type, nonce) == numbers
+    is_reproduced = snapshot.recompute(user_type, nonce, allowed) == numbers
     is_type_used = not is_equal and policy.distinguishes_user_types
-    sample = snapshot.sampled_problem(user_type, nonce)
+    sample = snapshot.sampled_problem(user_type, nonce, allowed)
     beliefs = _estimates(snapshot, None if is_equal else user_type) if sample is None else sample
     index_of = {number: index for index, number in enumerate(snapshot.numbers)}
     ranking = np.array([index_of[number] for number in numbers], dtype=np.intp)
+    beliefs = replace(beliefs, position_preferences=beliefs.position_preferences[:, : len(ranking)])
     user_types = list(surface.user_types) if is_equal else [surface.user_types[user_type]]
     shown = _shown_items(surface, beliefs, ranking)
-    omitted = _omitted_items(surface, beliefs, ranking, utility)
+    columns = allowed.columns(snapshot.numbers)
+    omitted = _omitted_items(surface, beliefs, ranking, utility, columns)
     expires_at = datetime.fromtimestamp(impression.expires_at_ms / 1000, UTC)
     return Explanation(
         id=ranking_id,
         surface=surface.name,
         user_type=surface.user_types[user_type],
         items=[surface.items[number] for number in numbers],
+        candidates=None if allowed.candidates is None else [surface.items[one] for one in allowed.candidates],
+        pinned={position + 1: surface.items[number] for position, number in allowed.pinned},
         issued_at=expires_at - timedelta(seconds=surface.attribution_seconds),
         expires_at=expires_at,
         revision=snapshot.revision,
@@ -277,14 +288,25 @@ def _shown_items(surface: Surface, beliefs: SampledProblem, ranking: ItemIndices
 
 
 def _omitted_items(
-    surface: Surface, beliefs: SampledProblem, ranking: ItemIndices, utility: Utility
+    surface: Surface,
+    beliefs: SampledProblem,
+    ranking: ItemIndices,
+    utility: Utility,
+    allowed: AllowedColumns,
 ) -> list[OmittedItem]:
-    """Return the items of largest mean that are not shown, each with its best replacement of a shown one."""
+    """Return the candidates of largest mean that are not shown, each with its best replacement.
+
+    Items that are pinned are not replaced.
+    """
+    free = [k for k in range(len(ranking)) if k not in allowed.pinned]
+    if not free:
+        return []
     names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences
     means = weights @ beliefs.item_means  # (M,)
     best_first = np.argsort(-means, kind="stable").tolist()
     shown = set(ranking.tolist())
-    candidates = [index for index in best_first if index not in shown][:_MAX_OMITTED]
+    eligible = set(best_first if allowed.candidates is None else allowed.candidates.tolist())
+    candidates = [index for index in best_first if index in eligible - shown][:_MAX_OMITTED]
     values = ranking_value(beliefs, ranking)
     present = utility.collective(weights, values)
     omitted = []
@@ -292,10 +314,10 @@ def _omitted_items(
         changed = values[:, None] + preferences * (
             beliefs.item_means[:, [index]] - beliefs.item_means[:, ranking]
         )  # (n, K): values with the item at each position
-        gains = [utility.collective(weights, changed[:, k].clip(0.0)) - present for k in range(len(ranking))]
+        gains = [utility.collective(weights, changed[:, k].clip(0.0)) - present for k in free]
         gains = [gain if isfinite(gain) else -np.inf for gain in gains]
-        k = int(np.argmax(gains))
-        gain = float(gains[k]) if isfinite(gains[k]) else None
+        best = int(np.argmax(gains))
+        k, gain = free[best], float(gains[best]) if isfinite(gains[best]) else None
         omitted.append(OmittedItem(names[index], float(means[index]), names[ranking[k]], gain))
     return omitted
 

@@ -6,25 +6,30 @@ of the impression's nonce. Any ranking can therefore be recomputed, to explain i
 Calling compiled code takes longer than computing one ranking, so rankings are computed in batches, each with
 random numbers of its own. The nonce of an impression holds the seed of the batch and the index within it.
 
-Under equal treatment a snapshot has one ranking. It does not depend on the caller: the random numbers of an
-exploring policy are drawn for the counts, not for the user.
+Under equal treatment a snapshot has one ranking for each set of allowed items. It does not depend on the
+caller: the random numbers of an exploring policy are drawn for the counts, not for the user or the items.
 """
 
 import hashlib
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
+from banditrank.engine._allowed_items import ALL_ITEMS, AllowedItems
 from banditrank.engine._ranking_ids import NONCE_BYTES, RandomBytes
 from banditrank.engine._surface import Surface
 from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._restriction import restriction_unsupported
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.storage._records import pack_ranking
 
 _BATCH = 64
+_MAX_ALLOWED_RANKINGS = 1024  # cached rankings of a snapshot, by allowed items
 _INCREMENT = 0xDA3E39CB94B95BDB5851F42D4C957F2D  # of the PCG64 generator; any odd number works
 
 
@@ -64,9 +69,10 @@ class PolicySnapshot:
         self._batch = _BatchRanker(self._policy, counts, self._rng) if is_stateless else None
         self._prepared: dict[int, list[PreparedRanking]] = {}  # by user type
         self._equal_ranking: tuple[int, ...] | None = None
+        self._equal_seed = f"{surface.name} {revision} {version}".encode()
+        self._allowed_rankings: OrderedDict[AllowedItems, tuple[int, ...]] = OrderedDict()  # equal treatment
         if surface.treatment == "equal":
-            seed = f"{surface.name} {revision} {version}".encode()
-            self._equal_ranking = items = self._compute(0, seed, 1)[0]
+            self._equal_ranking = items = self._compute(0, self._equal_seed, 1)[0]
             self._prepared = {
                 number: [self._prepare(b"", number, items)] for number in self.user_type_numbers.values()
             }
@@ -100,6 +106,22 @@ class PolicySnapshot:
         with self._lock:
             return [self._next(user_type, random_bytes) for user_type in user_types]
 
+    def rank_allowed(
+        self, user_types: Sequence[int], allowed: AllowedItems, random_bytes: RandomBytes
+    ) -> list[PreparedRanking]:
+        """Return the best ranking of allowed items for a user of each type.
+
+        Raises
+        ------
+        InvalidInputError
+            If the policy cannot restrict its rankings.
+        """
+        nonces = [random_bytes(NONCE_BYTES) for _ in user_types]
+        return [
+            self._prepare(nonce, user_type, self.recompute(user_type, nonce, allowed))
+            for nonce, user_type in zip(nonces, user_types, strict=True)
+        ]
+
     def _next(self, user_type: int, random_bytes: RandomBytes) -> PreparedRanking:
         prepared = self._prepared.setdefault(user_type, [])
         if not prepared:
@@ -110,21 +132,41 @@ class PolicySnapshot:
             ]
         return prepared.pop()
 
-    def recompute(self, user_type: int, nonce: bytes) -> tuple[int, ...]:
-        """Return the item numbers of the ranking that was shown with a nonce."""
+    def recompute(self, user_type: int, nonce: bytes, allowed: AllowedItems = ALL_ITEMS) -> tuple[int, ...]:
+        """Return the item numbers of the ranking that was shown with a nonce, of allowed items."""
+        if allowed != ALL_ITEMS:
+            with self._lock:
+                if self._equal_ranking is None:
+                    return self._choose(user_type, nonce, allowed)
+                return self._choose_for_all(allowed)
         if self._equal_ranking is not None:
             return self._equal_ranking
         with self._lock:
             return self._compute(user_type, nonce[:-1], nonce[-1] + 1)[-1]
 
-    def sampled_problem(self, user_type: int, nonce: bytes) -> SampledProblem | None:
+    def _choose_for_all(self, allowed: AllowedItems) -> tuple[int, ...]:
+        ranking = self._allowed_rankings.pop(allowed, None)
+        if ranking is None:
+            ranking = self._choose(0, self._equal_seed, allowed)
+        self._allowed_rankings[allowed] = ranking  # the latest is last
+        if len(self._allowed_rankings) > _MAX_ALLOWED_RANKINGS:
+            self._allowed_rankings.popitem(last=False)
+        return ranking
+
+    def sampled_problem(
+        self, user_type: int, nonce: bytes, allowed: AllowedItems = ALL_ITEMS
+    ) -> SampledProblem | None:
         """Return the posterior sample behind a ranking, None if the policy does not sample.
 
         Items are in the order of the counts.
         """
         if self._batch is None:
             return None
-        self.recompute(user_type, nonce)
+        if allowed != ALL_ITEMS and self._equal_ranking is not None:
+            with self._lock:  # not a cached ranking: its sample is no longer in the state
+                self._choose(0, self._equal_seed, allowed)
+        else:
+            self.recompute(user_type, nonce, allowed)
         return self._policy.sampled_problem(self._batch.state)
 
     def _prepare(self, nonce: bytes, user_type: int, items: tuple[int, ...]) -> PreparedRanking:
@@ -141,11 +183,30 @@ class PolicySnapshot:
             ]
         return [tuple([self.numbers[index] for index in ranking]) for ranking in rankings]
 
+    def _choose(self, user_type: int, seed: bytes, allowed: AllowedItems) -> tuple[int, ...]:
+        """Return the best ranking of allowed items."""
+        self._bit_generator.state = _generator_state(seed)
+        candidates, pinned = allowed.columns(self.numbers)
+        allow_short = self.surface.allow_short_rankings
+        if self._batch is not None:
+            chosen = self._batch.choose(user_type, candidates, pinned, allow_short=allow_short)
+        else:
+            chosen = self._policy.rank(
+                self.counts,
+                user_type,
+                rng=self._rng,
+                candidates=candidates,
+                pinned=pinned,
+                allow_short=allow_short,
+            ).tolist()
+        return tuple([self.numbers[index] for index in chosen])
+
 
 class _BatchRanker:
     """A policy's compiled formulas with a state that is created once."""
 
     def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
+        self._policy = policy
         self._is_type_blind = not policy.distinguishes_user_types
         pooled = counts.pooled() if self._is_type_blind else counts
         self._kernel = policy.bind(pooled, rng)
@@ -164,6 +225,33 @@ class _BatchRanker:
         seen_type = 0 if self._is_type_blind else user_type
         self._kernel.rank_repeatedly(seen_type, self._round, self._parameters, rankings)
         result: list[list[int]] = rankings.tolist()
+        return result
+
+    def choose(
+        self,
+        user_type: int,
+        candidates: NDArray[np.intp] | None,
+        pinned: dict[int, int],
+        *,
+        allow_short: bool,
+    ) -> list[int]:
+        """Return the best ranking of candidates and pinned items.
+
+        Raises
+        ------
+        InvalidInputError
+            If the policy cannot restrict its rankings.
+        """
+        if not self._policy.has_candidates:
+            raise restriction_unsupported(self._policy.name, candidates, pinned)
+        pins = np.full(self._rankings.shape[1], -1, dtype=np.intp)
+        for position, item in pinned.items():
+            pins[position] = item
+        seen_type = 0 if self._is_type_blind else user_type
+        chosen = self._kernel.choose(
+            seen_type, self._round, self._parameters, candidates, pins, allow_short=allow_short
+        )
+        result: list[int] = chosen.tolist()
         return result
 
 

@@ -1,8 +1,9 @@
 """Signed ranking ids.
 
-An id carries the impression, and the versions of the counts and of the surface's definition behind it. It is
-signed with the store's secret, so every process that opens the store can verify it, and no ranking has to be
-stored before its feedback arrives.
+An id carries the impression, the versions of the counts and of the surface's definition behind it, and the
+items that the request allowed, so that the ranking can be recomputed. It is signed with the store's
+secret, so every process that opens the store can verify it, and no ranking has to be stored before its
+feedback arrives.
 """
 
 import hashlib
@@ -21,11 +22,13 @@ RandomBytes: TypeAlias = Callable[[int], bytes]
 """Returns the given number of random bytes."""
 
 _FORMAT = 1
+_RESTRICTED_FORMAT = 2  # the length of the ranking follows the header, and the allowed items the ranking
+_LENGTH = struct.Struct("<H")
 _TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _HEADER = struct.Struct(f"<BIIQ{KEY_BYTES}s")
 _SIGNATURE_BYTES = 16
-_MAX_LENGTH = 1024
+MAX_RANKING_ID_LENGTH = 4096
 NONCE_BYTES = 8
 """Length of the end of an impression's key, which distinguishes impressions that expire together."""
 
@@ -36,6 +39,7 @@ class IssuedRanking(NamedTuple):
     impression: Impression
     revision: int  # of the surface's definition
     version: int  # of its counts
+    allowed: bytes = b""  # see `AllowedItems.encode`
 
 
 class RankingIdSigner:
@@ -60,15 +64,27 @@ class RankingIdSigner:
 
     def sign(self, issued: IssuedRanking) -> str:
         """Return the id of a ranking."""
-        (ranking_id,) = self.sign_batch((issued.impression,), issued.revision, issued.version)
+        shared = issued.revision, issued.version, issued.allowed
+        (ranking_id,) = self.sign_batch((issued.impression,), *shared)
         return ranking_id
 
-    def sign_batch(self, impressions: Sequence[Impression], revision: int, version: int) -> list[str]:
-        """Return the ids of impressions that share the versions of definition and counts."""
+    def sign_batch(
+        self, impressions: Sequence[Impression], revision: int, version: int, allowed: bytes = b""
+    ) -> list[str]:
+        """Return the ids of impressions that share the versions behind them, and the allowed items."""
         pack, signature = _HEADER.pack, self._signature
-        contents = [
-            pack(_FORMAT, one.surface_id, revision, version, one.key) + one.ranking for one in impressions
-        ]
+        if allowed:
+            contents = [
+                pack(_RESTRICTED_FORMAT, one.surface_id, revision, version, one.key)
+                + _LENGTH.pack(len(one.ranking))
+                + one.ranking
+                + allowed
+                for one in impressions
+            ]
+        else:
+            contents = [
+                pack(_FORMAT, one.surface_id, revision, version, one.key) + one.ranking for one in impressions
+            ]
         return [_encode(content + signature(content)) for content in contents]
 
     def verify(self, ranking_id: str) -> IssuedRanking:
@@ -84,9 +100,13 @@ class RankingIdSigner:
         if len(content) <= _HEADER.size or not hmac.compare_digest(signature, self._signature(content)):
             raise InvalidInputError("ranking id", "must be one that this store issued", ranking_id)
         id_format, surface_id, revision, version, key = _HEADER.unpack_from(content)
-        if id_format != _FORMAT:
+        ranking, allowed = content[_HEADER.size :], b""
+        if id_format == _RESTRICTED_FORMAT:
+            (length,) = _LENGTH.unpack_from(ranking)
+            ranking, allowed = ranking[_LENGTH.size :][:length], ranking[_LENGTH.size + length :]
+        elif id_format != _FORMAT:
             raise InvalidInputError("ranking id", "must have a format that this version reads", ranking_id)
-        return IssuedRanking(Impression(surface_id, key, content[_HEADER.size :]), revision, version)
+        return IssuedRanking(Impression(surface_id, key, ranking), revision, version, allowed)
 
     def _signature(self, content: bytes) -> bytes:
         keyed_hash = self._keyed_hash.copy()
@@ -96,7 +116,7 @@ class RankingIdSigner:
 
 def _decode(text: str) -> bytes:
     """Return the decoded bytes; empty if the text is not their canonical encoding."""
-    if not isinstance(text, str) or len(text) > _MAX_LENGTH:
+    if not isinstance(text, str) or len(text) > MAX_RANKING_ID_LENGTH:
         return b""
     try:
         decoded = a2b_base64(text.encode("ascii").translate(_FROM_URL_SAFE) + b"=" * (-len(text) % 4))

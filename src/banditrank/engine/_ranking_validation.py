@@ -21,11 +21,14 @@ class RankingShape(NamedTuple):
     n_user_types: int
     n_positions: int
     items: frozenset[int]  # numbers of the active items
+    min_positions: int
 
     @classmethod
     def of(cls, surface: Surface) -> "RankingShape":
         """Return the shape of a surface's rankings."""
-        return cls(len(surface.user_types), surface.n_positions, frozenset(surface.active_numbers))
+        min_positions = 1 if surface.allow_short_rankings else surface.n_positions
+        items = frozenset(surface.active_numbers)
+        return cls(len(surface.user_types), surface.n_positions, items, min_positions)
 
     def matches(self, issued: IssuedRanking) -> bool:
         """Return whether the surface can have shown a ranking.
@@ -39,9 +42,8 @@ class RankingShape(NamedTuple):
         [True, False]
         """
         user_type, *items = issued.impression.numbers
-        return (
-            user_type < self.n_user_types and len(items) == self.n_positions and self.items.issuperset(items)
-        )
+        has_length = self.min_positions <= len(items) <= self.n_positions
+        return user_type < self.n_user_types and has_length and self.items.issuperset(items)
 
 
 class RankingValidator:

@@ -117,6 +117,8 @@ class Surface:
     click_model
         How users look at a ranking: ``single-look``, at one position, so that they click at most once; or
         ``position-based``, at each position independently, so that they may click several items.
+    allow_short_rankings
+        Whether a ranking may have fewer items than positions, if a request allows fewer.
 
     Raises
     ------
@@ -156,6 +158,7 @@ class Surface:
     refresh_seconds: float = 0.25
     keep_seconds: float = 30 * _DAY
     click_model: SurfaceClickModel = "single-look"
+    allow_short_rankings: bool = False
     compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -177,20 +180,26 @@ class Surface:
         if cells > MAX_CELLS:
             rule = f"must be at most {MAX_CELLS:,}"
             raise InvalidInputError("user types × items × positions", rule, cells)
+        self._check_feedback_settings()
+        policy = served_policy(
+            self.policy, treatment=self.treatment, utility=self.utility, coefficient=self.coefficient
+        )
+        policy.kernel(n_items=len(self.items), n_positions=self.n_positions)  # raises if it is too large
+        object.__setattr__(self, "compiled_policy", policy)
+
+    def _check_feedback_settings(self) -> None:
         for setting, allowed in (
             ("unreported", get_args(Unreported)),
             ("click_model", get_args(SurfaceClickModel)),
         ):
             if getattr(self, setting) not in allowed:
                 raise UnknownNameError(setting, getattr(self, setting), allowed)
+        if not isinstance(self.allow_short_rankings, bool):
+            rule = "must be true or false"
+            raise InvalidInputError("allow_short_rankings", rule, self.allow_short_rankings)
         check_number("attribution_seconds", self.attribution_seconds, *ATTRIBUTION_SECONDS)
         check_number("refresh_seconds", self.refresh_seconds, *REFRESH_SECONDS)
         check_number("keep_seconds", self.keep_seconds, *KEEP_SECONDS)
-        policy = served_policy(
-            self.policy, treatment=self.treatment, utility=self.utility, coefficient=self.coefficient
-        )
-        policy.kernel(n_items=len(self.items), n_positions=self.n_positions)  # raises if it is too large
-        object.__setattr__(self, "compiled_policy", policy)
 
     @cached_property
     def active_items(self) -> tuple[str, ...]:
@@ -202,6 +211,11 @@ class Surface:
         """The numbers of the items that are not retired."""
         retired = set(self.retired)
         return tuple(number for number, item in enumerate(self.items) if item not in retired)
+
+    @cached_property
+    def active_item_numbers(self) -> dict[str, int]:
+        """The numbers of the items that are not retired, by name."""
+        return {self.items[number]: number for number in self.active_numbers}
 
     def with_items(self, names: Iterable[str]) -> "Surface":
         """Return the surface with items added, or retired ones brought back; active ones stay.

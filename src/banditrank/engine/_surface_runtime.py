@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from banditrank._checks import check_number
 from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
+from banditrank.engine._allowed_items import ALL_ITEMS, AllowedItems
 from banditrank.engine._counts_replica import CountsReplica, SurfaceCounts
 from banditrank.engine._feedback_tracker import FeedbackTracker
 from banditrank.engine._group_commit import COUNTED, CommitOutcome, GroupCommitter, feedback_status
@@ -88,6 +89,7 @@ class SurfaceRuntime:
         self._clock = clock
         self._random_bytes = random_bytes
         self._is_deleted = False
+        self._has_restricted = False  # whether a ranking of candidates was made, and its code compiled
         self._refusal: str | None = None  # the rule that rankings would break
         self._refresh_lock = threading.Lock()
         self._current = _Definition.of(record)  # replaced as a whole: surface and revision always agree
@@ -114,23 +116,38 @@ class SurfaceRuntime:
 
     # Rankings and feedback
 
-    def rank(self, user_type: str) -> ShownRanking:
+    def rank(self, user_type: str, **allowed: Any) -> ShownRanking:
         """Return a ranking to show to a user.
+
+        Parameters
+        ----------
+        user_type
+            User type of the user.
+        allowed
+            ``candidates``, ``exclude`` and ``pinned``, as for `AllowedItems.of`.
 
         Raises
         ------
         UnknownNameError
-            If the surface has no such user type.
+            If the surface has no such user type or item.
         UnknownSurfaceError
             If the surface was deleted.
         InvalidInputError
-            If this is a forked process.
+            If there are too few candidates, a pin is not valid, the policy cannot restrict its rankings, or
+            this is a forked process.
         """
-        (ranking,) = self.rank_batch((user_type,))
+        (ranking,) = self.rank_batch((user_type,), **allowed)
         return ranking
 
-    def rank_batch(self, user_types: Sequence[str]) -> list[ShownRanking]:
+    def rank_batch(self, user_types: Sequence[str], **allowed: Any) -> list[ShownRanking]:
         """Return a ranking for a user of each type, all of them or none.
+
+        Parameters
+        ----------
+        user_types
+            User type of each user.
+        allowed
+            As for `rank`, for all users.
 
         Raises
         ------
@@ -148,12 +165,20 @@ class SurfaceRuntime:
                 raise UnknownNameError("user_type", user_type, surface.user_types)
         now = self._clock()
         expires_at_ms = int((now + surface.attribution_seconds) * 1000)
-        prepared = snapshot.rank_batch([numbers[one] for one in user_types], self._random_bytes)
+        chosen = [numbers[one] for one in user_types]
+        allowed_items = AllowedItems.of(surface, **allowed) if allowed else ALL_ITEMS
+        if allowed_items == ALL_ITEMS:
+            prepared = snapshot.rank_batch(chosen, self._random_bytes)
+        else:
+            prepared = snapshot.rank_allowed(chosen, allowed_items, self._random_bytes)
+            self._has_restricted = True
         surface_id, prefix = self.surface_id, key_prefix(expires_at_ms)
         impressions = [Impression(surface_id, prefix + one.nonce, one.ranking) for one in prepared]
         if surface.unreported == "not-clicked":
             self._committer.add_impressions([Event(one, None) for one in impressions])
-        ranking_ids = self._signer.sign_batch(impressions, snapshot.revision, snapshot.version)
+        ranking_ids = self._signer.sign_batch(
+            impressions, snapshot.revision, snapshot.version, allowed_items.encode(len(surface.items))
+        )
         tracker = self.feedback_tracker
         slot = expires_at_ms >> tracker.shift
         if slot not in tracker.issued:
@@ -271,6 +296,11 @@ class SurfaceRuntime:
         """Age of the counts behind rankings; 0 if they are the latest in this process."""
         is_latest = self._snapshot.version == self.version
         return 0.0 if is_latest else time.monotonic() - self._refreshed_at
+
+    @property
+    def restricts_fast(self) -> bool:
+        """Whether a ranking of candidates neither compiles nor solves anything."""
+        return self._has_restricted and self.surface.treatment == "personalized"
 
     def policy_snapshot(self) -> PolicySnapshot:
         """Return the snapshot that rankings are computed from."""

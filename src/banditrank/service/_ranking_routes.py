@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -58,14 +58,18 @@ async def _rankings(
     """Return a ranking for a user of each type, all of them or none."""
     runtime = await application.surface(request)
     _check_user_types(runtime, user_types, request.principal, is_batch=is_batch)
-    if runtime.surface.refresh_seconds == 0:  # the latest counts are added up first, which is slow
-        return await application.pools.store.run(lambda: _rank_chunk(runtime, user_types))
-    rankings, yielded_at = _rank_chunk(runtime, user_types[:_CHUNK_SIZE]), time.perf_counter()
+    allowed = _allowed_items(request)
+    if allowed and "read" not in request.principal.rights:
+        _check_items(runtime, allowed)
+    # The latest counts are added up first, and a ranking of candidates may have to be solved: both are slow.
+    if runtime.surface.refresh_seconds == 0 or (allowed and not runtime.restricts_fast):
+        return await application.pools.store.run(lambda: _rank_chunk(runtime, user_types, **allowed))
+    rankings, yielded_at = _rank_chunk(runtime, user_types[:_CHUNK_SIZE], **allowed), time.perf_counter()
     for start in range(_CHUNK_SIZE, len(user_types), _CHUNK_SIZE):
         if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
             await asyncio.sleep(0)  # other requests do not wait for a large batch
             yielded_at = time.perf_counter()
-        rankings += _rank_chunk(runtime, user_types[start : start + _CHUNK_SIZE])
+        rankings += _rank_chunk(runtime, user_types[start : start + _CHUNK_SIZE], **allowed)
     return rankings
 
 
@@ -83,8 +87,24 @@ def _check_user_types(
         raise InvalidInputError(field, "must be a user type of the surface", user_type)
 
 
-def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str]) -> list[RankingResponse]:
-    return [RankingResponse(one.id, one.items, one.expires_at) for one in runtime.rank_batch(user_types)]
+def _allowed_items(request: Request) -> dict[str, Any]:
+    """Return the fields of a request that restrict the items of its rankings."""
+    fields = {name: getattr(request.body, name) for name in ("candidates", "exclude", "pinned")}
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+
+
+def _check_items(runtime: SurfaceRuntime, allowed: dict[str, Any]) -> None:
+    """Reject unknown items without the names of the others, which need the right to read."""
+    known = runtime.surface.active_item_numbers
+    for field, given in allowed.items():
+        for item in given.values() if field == "pinned" else given:
+            if item not in known:
+                raise InvalidInputError(field, "must be active items of the surface", item)
+
+
+def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str], **allowed: Any) -> list[RankingResponse]:
+    rankings = runtime.rank_batch(user_types, **allowed)
+    return [RankingResponse(one.id, one.items, one.expires_at) for one in rankings]
 
 
 async def _feedback(application: "Application", request: Request) -> Response:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from banditrank.engine._ranking_ids import MAX_RANKING_ID_LENGTH
 from banditrank.engine._surface import (
     ATTRIBUTION_SECONDS,
     KEEP_SECONDS,
@@ -42,6 +43,7 @@ def _seconds(limits: tuple[float, float]) -> msgspec.Meta:
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH, extra={RULE: NAME_RULE})]
 ItemNames = Annotated[list[Name], _name_list(MAX_ITEMS)]
+Position = Annotated[int, msgspec.Meta(ge=1, le=MAX_POSITIONS)]
 ClickedNames = Annotated[list[Name], msgspec.Meta(max_length=MAX_POSITIONS)]
 
 
@@ -73,6 +75,8 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
         Time for which rankings can be explained and repeated feedback is recognised.
     click_model
         How users look at a ranking: single-look, with at most one click, or position-based, with several.
+    allow_short_rankings
+        Whether a ranking may have fewer items than positions, if a request allows fewer.
     """
 
     user_types: Annotated[list[Name], _name_list(MAX_USER_TYPES)] | msgspec.UnsetType = msgspec.UNSET
@@ -85,6 +89,7 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     refresh_seconds: Annotated[float, _seconds(REFRESH_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
     keep_seconds: Annotated[float, _seconds(KEEP_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
     click_model: SurfaceClickModel | msgspec.UnsetType = msgspec.UNSET
+    allow_short_rankings: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class CreateSurfaceRequest(_SurfaceSettings, kw_only=True):
@@ -155,6 +160,8 @@ class SurfaceResponse(msgspec.Struct):
         Time for which rankings can be explained and repeated feedback is recognised.
     click_model
         How users look at a ranking: single-look, with at most one click, or position-based, with several.
+    allow_short_rankings
+        Whether a ranking may have fewer items than positions, if a request allows fewer.
     revision
         Revision of the settings.
     version
@@ -176,6 +183,7 @@ class SurfaceResponse(msgspec.Struct):
     refresh_seconds: float
     keep_seconds: float
     click_model: str
+    allow_short_rankings: bool
     revision: int
     version: int
     rounds: int
@@ -274,9 +282,18 @@ class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):
     ----------
     user_type
         User type of the user.
+    candidates
+        Items that may be shown; null for all active items.
+    exclude
+        Items that must not be shown.
+    pinned
+        Items that must be shown, by position: 1 is the first. They need not be candidates.
     """
 
     user_type: Name
+    candidates: ItemNames | None = None
+    exclude: Annotated[list[Name], msgspec.Meta(max_length=MAX_ITEMS)] = []
+    pinned: Annotated[dict[Position, Name], msgspec.Meta(max_length=MAX_POSITIONS)] = {}
 
 
 class RankingBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -286,9 +303,18 @@ class RankingBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
     ----------
     user_types
         User type of each user.
+    candidates
+        Items that may be shown; null for all active items.
+    exclude
+        Items that must not be shown.
+    pinned
+        Items that must be shown, by position: 1 is the first. They need not be candidates.
     """
 
     user_types: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
+    candidates: ItemNames | None = None
+    exclude: Annotated[list[Name], msgspec.Meta(max_length=MAX_ITEMS)] = []
+    pinned: Annotated[dict[Position, Name], msgspec.Meta(max_length=MAX_POSITIONS)] = {}
 
 
 class RankingResponse(msgspec.Struct):
@@ -327,7 +353,7 @@ class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
         under click model position-based.
     """
 
-    ranking: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+    ranking: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_RANKING_ID_LENGTH)]
     clicked: Name | ClickedNames | None = None
     reward: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
     final: bool | None = None

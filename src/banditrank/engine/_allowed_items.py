@@ -1,0 +1,179 @@
+"""The items that a request allows in a ranking: candidates, and items that are pinned to positions."""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._checks import check_integer
+from banditrank.engine._surface import Surface
+from banditrank.errors import InvalidInputError, UnknownNameError
+
+_ALL, _LISTED, _EXCLUDED, _BITMAP = range(4)  # encodings of candidates
+_PIN = struct.Struct("<BH")
+
+
+class AllowedItems(NamedTuple):
+    """The items of a surface that a ranking may show, as numbers."""
+
+    candidates: tuple[int, ...] | None = None  # in ascending order; None for all active items
+    pinned: tuple[tuple[int, int], ...] = ()  # positions from 0, and items, in order of positions
+
+    @classmethod
+    def of(
+        cls,
+        surface: Surface,
+        *,
+        candidates: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+        pinned: Mapping[int, str] | None = None,
+    ) -> "AllowedItems":
+        """Return the allowed items of a request.
+
+        Parameters
+        ----------
+        surface
+            The surface.
+        candidates
+            Items that may be shown; all active items by default.
+        exclude
+            Items that must not be shown.
+        pinned
+            Items that must be shown, by position: 1 is the first. They need not be candidates.
+
+        Raises
+        ------
+        UnknownNameError
+            If an item is not active.
+        InvalidInputError
+            If a position does not exist, an item is pinned twice or excluded, or there are too few
+            candidates.
+        """
+        numbers = surface.active_item_numbers
+        excluded = {_number("exclude", item, numbers) for item in _names("exclude", exclude)}
+        pins = _pins({} if pinned is None else pinned, surface)
+        for _, item in pins:
+            if item in excluded:
+                raise InvalidInputError("pinned", "must not be excluded", surface.items[item])
+        allowed = None
+        if candidates is not None or excluded:
+            given = surface.active_items if candidates is None else candidates
+            found = {_number("candidates", item, numbers) for item in _names("candidates", given)}
+            allowed = tuple(sorted(found - excluded))
+        made = cls(allowed, pins)
+        made._check_size(surface)
+        return made
+
+    def _check_size(self, surface: Surface) -> None:
+        n_free = surface.n_positions - len(self.pinned)
+        items = surface.active_numbers if self.candidates is None else self.candidates
+        n_left = len(set(items) - {item for _, item in self.pinned})
+        if n_left >= n_free:
+            return
+        rule = f"must leave at least {n_free}, one for each position that is not pinned"
+        if not surface.allow_short_rankings:
+            raise InvalidInputError("candidates", rule, f"{n_left} items")
+        n_shown = n_left + len(self.pinned)
+        if n_shown == 0:
+            raise InvalidInputError("candidates", "must leave at least one item", "0 items")
+        last = max((position for position, _ in self.pinned), default=0)
+        if last >= n_shown:
+            rule = f"must be within the {n_shown} positions that candidates and pinned items fill"
+            raise InvalidInputError("pinned", rule, f"position {last + 1}")
+
+    def allows(self, items: Sequence[int]) -> bool:
+        """Return whether a ranking shows candidates and pinned items only, the latter at their positions."""
+        pinned = dict(self.pinned)
+        if any(position >= len(items) or items[position] != item for position, item in self.pinned):
+            return False
+        allowed = None if self.candidates is None else set(self.candidates)
+        return all(k in pinned or allowed is None or item in allowed for k, item in enumerate(items))
+
+    def columns(self, numbers: Sequence[int]) -> "AllowedColumns":
+        """Return the columns of counts that are allowed, given the item number of each column."""
+        index_of = {number: index for index, number in enumerate(numbers)}
+        items = None if self.candidates is None else [index_of[number] for number in self.candidates]
+        return AllowedColumns(
+            None if items is None else np.array(items, dtype=np.intp),
+            {position: index_of[number] for position, number in self.pinned},
+        )
+
+    def encode(self, n_items: int) -> bytes:
+        """Encode the allowed items for a ranking id; empty if all are.
+
+        Examples
+        --------
+        >>> allowed = AllowedItems((0, 5, 9), ((1, 300),))
+        >>> AllowedItems.decode(allowed.encode(400), 400) == allowed
+        True
+        """
+        if self == ALL_ITEMS:
+            return b""
+        pins = b"".join([_PIN.pack(position, item) for position, item in self.pinned])
+        head = bytes([len(self.pinned)]) + pins
+        if self.candidates is None:
+            return head + bytes([_ALL])
+        others = sorted(set(range(n_items)) - set(self.candidates))
+        bits = np.zeros(n_items, dtype=np.uint8)
+        bits[list(self.candidates)] = 1
+        encodings = [
+            bytes([_LISTED]) + np.array(self.candidates, dtype="<u2").tobytes(),
+            bytes([_EXCLUDED]) + np.array(others, dtype="<u2").tobytes(),
+            bytes([_BITMAP]) + np.packbits(bits).tobytes(),
+        ]
+        return head + min(encodings, key=len)
+
+    @classmethod
+    def decode(cls, encoded: bytes, n_items: int) -> "AllowedItems":
+        """Return the allowed items of a ranking id."""
+        if not encoded:
+            return cls()
+        end = 1 + _PIN.size * encoded[0]
+        pinned = tuple((position, item) for position, item in _PIN.iter_unpack(encoded[1:end]))
+        kind, content = encoded[end], encoded[end + 1 :]
+        if kind == _ALL:
+            return cls(None, pinned)
+        if kind == _BITMAP:
+            bits = np.unpackbits(np.frombuffer(content, dtype=np.uint8), count=n_items)
+            return cls(tuple(np.flatnonzero(bits).tolist()), pinned)
+        numbers = np.frombuffer(content, dtype="<u2").tolist()
+        if kind == _EXCLUDED:
+            numbers = sorted(set(range(n_items)) - set(numbers))
+        return cls(tuple(numbers), pinned)
+
+
+ALL_ITEMS = AllowedItems()
+
+
+class AllowedColumns(NamedTuple):
+    """Allowed items as columns of counts."""
+
+    candidates: NDArray[np.intp] | None
+    pinned: dict[int, int]  # position to column
+
+
+def _names(field: str, given: Iterable[str]) -> Iterable[str]:
+    if isinstance(given, str) or not isinstance(given, Sequence | frozenset | set):
+        raise InvalidInputError(field, "must be a list of names", given)
+    return given
+
+
+def _number(field: str, item: str, numbers: Mapping[str, int]) -> int:
+    if not isinstance(item, str) or item not in numbers:
+        raise UnknownNameError(field, item, numbers)
+    return numbers[item]
+
+
+def _pins(pinned: Mapping[int, str], surface: Surface) -> tuple[tuple[int, int], ...]:
+    if not isinstance(pinned, Mapping):
+        raise InvalidInputError("pinned", "must map positions to items", pinned)
+    pins: dict[int, int] = {}
+    for position, item in pinned.items():
+        k = check_integer("position in pinned", position, 1, surface.n_positions) - 1
+        number = _number("pinned", item, surface.active_item_numbers)
+        if number in pins.values():
+            raise InvalidInputError("pinned", "must have each item once", item)
+        pins[k] = number
+    return tuple(sorted(pins.items()))
