@@ -1,0 +1,69 @@
+"""Candidates and pinned items over HTTP."""
+
+import pytest
+from helpers.running_service import running
+
+from banditrank.client import Client
+from banditrank.engine._api_keys import create_key
+from banditrank.service._settings import Settings
+from banditrank.storage._memory import MemoryStore
+
+ITEMS = ["a", "b", "c", "d", "e"]
+SURFACE = {"name": "ads", "items": ITEMS, "n_positions": 2, "user_types": ["new", "old"]}
+PATH = "/v1/surfaces/ads/rankings"
+
+
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+@pytest.mark.parametrize("refresh_seconds", [0, 3600])  # in a thread, and in the event loop
+def test_rankings_keep_to_candidates_and_pins(treatment: str, refresh_seconds: float) -> None:
+    surface = {**SURFACE, "treatment": treatment, "refresh_seconds": refresh_seconds}
+    with running() as service, Client(service.address, timeout_seconds=60) as client:
+        assert service.ask("POST", "/v1/surfaces", surface).status_code == 201
+        for _ in range(3):
+            shown = client.rank("ads", "new", candidates=["c", "d", "e"], exclude=["e"], pinned={2: "a"})
+            assert shown.items in {("c", "a"), ("d", "a")}
+            explanation = client.explain(shown.id)
+            assert (explanation["candidates"], explanation["pinned"]) == (["c", "d"], {"2": "a"})
+            assert explanation["is_reproduced"]
+            assert client.feedback(shown.id, clicked="a") == "counted"
+        several = client.rank_batch("ads", ["new", "old"] * 5, candidates=["b", "c"])
+        assert {frozenset(one.items) for one in several} == {frozenset("bc")}
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "field", "detail"),
+    [
+        (
+            {"candidates": ["a"]},
+            "candidates",
+            "must leave at least 2, one for each position that is not pinned",
+        ),
+        ({"candidates": ["a", "z"]}, "candidates", "candidates must be one of a, b, c, d, e, got 'z'"),
+        ({"candidates": []}, "candidates", "candidates must be"),
+        ({"pinned": {"3": "a"}}, "position in pinned", "must be a whole number from 1 to 2, got 3"),
+        ({"pinned": {"first": "a"}}, "pinned", "pinned"),
+        ({"exclude": "a"}, "exclude", "exclude must be a list"),
+    ],
+)
+def test_invalid_requests_name_the_field(request_fields: dict, field: str, detail: str) -> None:
+    with running() as service:
+        assert service.ask("POST", "/v1/surfaces", SURFACE).status_code == 201
+        response = service.ask("POST", PATH, {"user_type": "new", **request_fields})
+        assert response.status_code == 422
+        problem = response.json()
+        assert problem["field"].startswith(field)
+        assert detail in problem["detail"]
+
+
+def test_a_key_without_the_right_to_read_learns_no_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    keys = {right: create_key(store, right, [right]) for right in ("rank", "administer")}
+    monkeypatch.setattr(Settings, "open_store", lambda _: store)
+    with running(require_keys=True) as service:
+        headers = {right: {"authorization": f"Bearer {key}"} for right, key in keys.items()}
+        created = service.ask("POST", "/v1/surfaces", SURFACE, headers=headers["administer"])
+        assert created.status_code == 201
+        for restriction in ({"candidates": ["z", "a"]}, {"exclude": ["z"]}, {"pinned": {"1": "z"}}):
+            request = {"user_type": "new", **restriction}
+            problem = service.ask("POST", PATH, request, headers=headers["rank"]).json()
+            assert problem["detail"].endswith("must be active items of the surface, got 'z'")
