@@ -1,9 +1,11 @@
 """Candidates and pins: rankings respect them, and are the best that they allow."""
 
 import copy
+import re
 from collections.abc import Callable
 from functools import cache
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ from banditrank import (
 from banditrank.engine._served_policies import SERVED_NAMES
 from banditrank.model._click_models import CLICK_MODEL_NAMES
 from banditrank.policies._base import CompiledPolicy
-from banditrank.policies._catalog import POLICY_NAMES
+from banditrank.policies._catalog import BASELINES, POLICY_NAMES
 from banditrank.testing._policies import dense_counts, sparse_counts
 
 N, M, K = 2, 7, 3
@@ -412,13 +414,24 @@ def test_policies_without_candidates_say_so(name: str) -> None:
     if policy.has_candidates:
         return
     expected = f"must be left out for policy {policy.name}, which ranks all items"
-    learner = policy.start(PROBLEM, rng=1)
     with pytest.raises(InvalidInputError, match=f"candidates {expected}"):
-        learner.rank(0, candidates=range(M))
+        policy.rank(counts_of("empty"), 0, rng=np.random.default_rng(0), candidates=range(M))
     with pytest.raises(InvalidInputError, match=f"pinned {expected}"):
         policy.rank(counts_of("empty"), 0, rng=np.random.default_rng(0), pinned={0: 1})
+
+
+def test_learners_without_candidates_say_so() -> None:
+    learner = make_policy("cascade-kl-ucb").start(PROBLEM, rng=1)
+    with pytest.raises(InvalidInputError, match="candidates must be left out for policy cascade-kl-ucb"):
+        learner.rank(0, candidates=range(M))
     with pytest.raises(InvalidInputError, match="ranking must hold 3 item numbers"):
         learner.update(0, [1, 2])
+
+
+def test_the_documentation_says_which_policies_have_candidates() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "policies.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z0-9-]+)` \|.*\| (yes|no) \|$", page, re.MULTILINE)
+    assert dict(rows) == {name: "yes" if kind.has_candidates else "no" for name, kind in BASELINES.items()}
 
 
 def test_oracles_of_some_click_models_have_no_candidates() -> None:

@@ -301,6 +301,9 @@ class CompiledPolicy(Policy):
         if not isinstance(rng, np.random.Generator):
             raise InvalidInputError("rng", "must be a numpy.random.Generator", rng)
         counts.check_user_type(user_type)
+        is_restricted = candidates is not None or pinned is not None
+        if is_restricted and not self.has_candidates:
+            raise restriction_unsupported(self.name, candidates, pinned)
         if scratch is None:
             scratch = self.random_scratch(counts, rng)
         if not self.distinguishes_user_types:
@@ -308,11 +311,9 @@ class CompiledPolicy(Policy):
         now = counts.rounds + 1
         bound = self.bind(counts, rng, scratch=scratch)
         parameters = self.parameters(np.array([now]))[0]
-        if candidates is None and pinned is None:
+        if not is_restricted:
             ranking = bound.rank(int(user_type), now, parameters)
         else:
-            if not self.has_candidates:
-                raise restriction_unsupported(self.name, candidates, pinned)
             items = as_candidates(candidates, n_items=counts.n_items)
             pins = None if pinned is None else as_pins(pinned, n_positions=counts.n_positions)
             ranking = bound.choose(int(user_type), now, parameters, items, pins, allow_short=allow_short)

@@ -135,12 +135,15 @@ def try_explore_restricted(
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> bool:
-    """Explore like `try_explore`, in the same rounds and turns, but only the available items in turn."""
+    """Explore like `try_explore`, in the same rounds, but only the available items in turn.
+
+    The turn is not reduced modulo M here, so that candidates that stay the same are shown equally often.
+    """
     if estimates.phase[UNREWARDED] > 0:
         place_in_turn(restriction, t, ranking)
         return True
     if exploration > 0.0 and rng.random() < exploration:
         place_in_turn(restriction, estimates.turn[0], ranking)
-        estimates.turn[0] = estimates.turn[0] % estimates.displays.shape[2] + 1
+        estimates.turn[0] += 1
         return True
     return False
