@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from banditrank._checks import check_integer, check_number
 from banditrank.counts._counts import Counts, check_counts
 from banditrank.errors import UnknownNameError
+from banditrank.estimators._binomial_likelihood import maximize_binomial_likelihood
 from banditrank.estimators._item_means import exposure, item_means
 from banditrank.estimators._maximum_likelihood import maximize_likelihood
 from banditrank.estimators._position_preferences import position_preferences
+from banditrank.model._click_models import RankOneClickModel, check_rank_one
 from banditrank.model._values import weighted_means
 from banditrank.utilities._utility import Utility, as_utility
 
@@ -29,7 +31,8 @@ class Estimates:
     arrival_rates
         λ̂ / ‖λ̂‖₁, shape (N,): the share of arrivals; equal shares before the first arrival.
     position_preferences
-        ρ̂, shape (N, K).
+        ρ̂, shape (N, K). Under single looks the rows sum to 1; under the position-based model their maximum is
+        1.
     exposure
         N_ij, shape (N, M): the estimated number of times that users examined an item.
     item_means
@@ -75,6 +78,7 @@ def estimate(
     counts: Counts,
     method: EstimationMethod = "paper",
     *,
+    click_model: RankOneClickModel = "single-look",
     tolerance: float = 1e-12,
     max_iterations: int = 10_000,
 ) -> Estimates:
@@ -87,7 +91,13 @@ def estimate(
     method
         ``paper``: Algorithm 1 for ρ (see `banditrank.estimators._position_preferences`) and μ̂ = ‖S‖₁ / N (see
         `banditrank.estimators._item_means`). ``likelihood``: maximum likelihood for both (see
-        `banditrank.estimators._maximum_likelihood`).
+        `banditrank.estimators._maximum_likelihood`; under the position-based model,
+        `banditrank.estimators._binomial_likelihood`).
+    click_model
+        How users look at positions; it fixes the scale, as only products of ρ and μ are identifiable.
+        ``single-look``: at one position, so preferences sum to 1. ``position-based``: at each position
+        independently; the most looked-at one is always looked at, so the largest preference is 1, and a mean
+        is the click probability of an item there.
     tolerance, max_iterations
         For ``likelihood``: stop when no preference changes by more than the tolerance in an iteration, or
         after this number of iterations.
@@ -95,12 +105,12 @@ def estimate(
     Returns
     -------
     Estimates
-        The estimates; means may exceed 1 when data are few.
+        The estimates. Under single looks means may exceed 1 when data are few.
 
     Raises
     ------
     UnknownNameError
-        If there is no method of this name.
+        If there is no method or click model of this name.
     InvalidInputError
         If the counts are invalid, or a setting is out of range.
 
@@ -117,16 +127,30 @@ def estimate(
     array([[0.65, 0.35]])
     >>> estimate(counts, method="paper").position_preferences.round(2)
     array([[0.46, 0.54]])
+
+    Under the position-based model the same counts have other scales:
+
+    >>> counts = Counts.from_arrays([[[100, 100], [100, 100]]], [[[20, 10], [40, 20]]], [200])
+    >>> estimates = estimate(counts, click_model="position-based")
+    >>> estimates.position_preferences, estimates.item_means
+    (array([[1. , 0.5]]), array([[0.2, 0.4]]))
     """
     check_counts(counts)
+    is_position_based = check_rank_one(click_model) == "position-based"
     if method == "paper":
         preferences = position_preferences(counts)
+        if is_position_based:
+            preferences /= preferences.max(axis=1, keepdims=True)
         exposures = exposure(counts, preferences)
-        return Estimates(arrival_rates(counts), preferences, exposures, item_means(counts, exposures))
+        means = item_means(counts, exposures)
+        if is_position_based:
+            means = np.minimum(means, 1.0)
+        return Estimates(arrival_rates(counts), preferences, exposures, means)
     if method == "likelihood":
         tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
         max_iterations = check_integer("max_iterations", max_iterations, 1)
-        preferences, means = maximize_likelihood(counts, tolerance=tolerance, max_iterations=max_iterations)
+        maximize = maximize_binomial_likelihood if is_position_based else maximize_likelihood
+        preferences, means = maximize(counts, tolerance=tolerance, max_iterations=max_iterations)
         return Estimates(arrival_rates(counts), preferences, exposure(counts, preferences), means)
     raise UnknownNameError("method", method, get_args(EstimationMethod))
 

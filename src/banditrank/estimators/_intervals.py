@@ -1,4 +1,6 @@
-"""Confidence intervals of the maximum-likelihood estimates of ρ and μ.
+"""Confidence intervals of the maximum-likelihood estimates of ρ and μ under single looks.
+
+Those of the position-based model are in `banditrank.estimators._position_based_intervals`.
 
 The intervals are those of the normal approximation. A cell with T displays and reward probability ρ_k μ_j
 contributes T ρ_k μ_j to the Fisher information of log ρ_k + log μ_j; the inverse of the information matrix
@@ -25,6 +27,8 @@ from numpy.typing import NDArray
 from banditrank._checks import check_number
 from banditrank.counts._counts import Counts
 from banditrank.estimators._estimates import estimate
+from banditrank.estimators._position_based_intervals import position_based_intervals
+from banditrank.model._click_models import RankOneClickModel
 
 Floats = NDArray[np.float64]
 
@@ -53,8 +57,10 @@ class ConfidenceIntervals:
     item_means: Floats
 
 
-def confidence_intervals(counts: Counts, *, level: float = 0.95) -> ConfidenceIntervals:
-    """Return confidence intervals around ``estimate(counts, method="likelihood")``.
+def confidence_intervals(
+    counts: Counts, *, level: float = 0.95, click_model: RankOneClickModel = "single-look"
+) -> ConfidenceIntervals:
+    """Return confidence intervals around ``estimate(counts, method="likelihood", click_model=click_model)``.
 
     Parameters
     ----------
@@ -63,11 +69,16 @@ def confidence_intervals(counts: Counts, *, level: float = 0.95) -> ConfidenceIn
     level
         The approximate probability that an interval contains the true value, once there are some tens of
         rewards.
+    click_model
+        How users look at positions, as for `estimate`. Under ``position-based``, the most looked-at position
+        has the interval [1, 1] if it is certain which one that is.
 
     Raises
     ------
     InvalidInputError
         If the counts are invalid, or the level is out of range.
+    UnknownNameError
+        If there is no click model of this name.
 
     Examples
     --------
@@ -75,14 +86,20 @@ def confidence_intervals(counts: Counts, *, level: float = 0.95) -> ConfidenceIn
     >>> confidence_intervals(counts).position_preferences.round(2)
     array([[[0.62, 0.71],
             [0.29, 0.38]]])
+    >>> confidence_intervals(counts, click_model="position-based").position_preferences.round(2)
+    array([[[1.  , 1.  ],
+            [0.42, 0.59]]])
     """
     level = check_number("level", level, MIN_LEVEL, MAX_LEVEL)
-    estimates = estimate(counts, method="likelihood")
+    estimates = estimate(counts, method="likelihood", click_model=click_model)
     preferences = np.empty((counts.n_user_types, counts.n_positions, 2))
     means = np.empty((counts.n_user_types, counts.n_items, 2))
     for i in range(counts.n_user_types):
         rho, mu = estimates.position_preferences[i], np.minimum(estimates.item_means[i], 1.0)
         displays, rewards = counts.displays[i], counts.rewards[i]
+        if click_model == "position-based":
+            preferences[i], means[i] = position_based_intervals(displays, rewards, rho, mu, level)
+            continue
         variances = _log_variances(displays, rho, mu)
         preferences[i] = _ends(rho, variances[: rho.size], level)
         means[i] = _ends(mu, variances[rho.size :], level)

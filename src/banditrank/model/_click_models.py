@@ -14,7 +14,7 @@ enumerating all of them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from banditrank._compilation import inlined
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards, draw_reward
+
+RankOneClickModel: TypeAlias = Literal["single-look", "position-based"]
+"""Names of the click models in which an item at a position is clicked with probability ρ_k μ_j."""
 
 
 class CompiledProblem(NamedTuple):
@@ -295,6 +298,24 @@ def as_click_model(model: ClickModel | str) -> ClickModel:
     except ValueError:
         raise InvalidInputError("click model", "must be dependent-click:SATISFACTION", model) from None
     return DependentClick(satisfaction)
+
+
+def check_rank_one(click_model: RankOneClickModel) -> RankOneClickModel:
+    """Return the name of a click model that estimates are computed for.
+
+    Raises
+    ------
+    UnknownNameError
+        If it is another name.
+
+    Examples
+    --------
+    >>> check_rank_one("position-based")
+    'position-based'
+    """
+    if click_model not in get_args(RankOneClickModel):
+        raise UnknownNameError("click_model", click_model, get_args(RankOneClickModel))
+    return click_model
 
 
 def compile_problem(
