@@ -1,6 +1,7 @@
 """Policies that a surface can use: those that learn from counts alone."""
 
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model._click_models import RankOneClickModel
 from banditrank.model._problem import Problem
 from banditrank.policies._base import CompiledPolicy, Treatment
 from banditrank.policies._catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
@@ -12,7 +13,12 @@ _WITH_INITIAL_PHASE = ("greedy-rank", "ucb-rank")
 
 
 def served_policy(
-    name: str, *, treatment: Treatment, utility: str, coefficient: float | None
+    name: str,
+    *,
+    treatment: Treatment,
+    utility: str,
+    coefficient: float | None,
+    click_model: RankOneClickModel = "single-look",
 ) -> CompiledPolicy:
     """Return the policy of a surface.
 
@@ -47,6 +53,7 @@ def served_policy(
         utility=utility,
         coefficient=coefficient,
         smoothed=name in _WITH_INITIAL_PHASE,
+        click_model=click_model,
     )
 
 

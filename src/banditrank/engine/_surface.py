@@ -182,7 +182,11 @@ class Surface:
             raise InvalidInputError("user types × items × positions", rule, cells)
         self._check_feedback_settings()
         policy = served_policy(
-            self.policy, treatment=self.treatment, utility=self.utility, coefficient=self.coefficient
+            self.policy,
+            treatment=self.treatment,
+            utility=self.utility,
+            coefficient=self.coefficient,
+            click_model=getattr(self, "click_model", "single-look"),
         )
         policy.kernel(n_items=len(self.items), n_positions=self.n_positions)  # raises if it is too large
         object.__setattr__(self, "compiled_policy", policy)

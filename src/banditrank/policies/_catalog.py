@@ -8,7 +8,13 @@ import numpy as np
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators._smoothing import Smoothing
-from banditrank.model._click_models import SINGLE_LOOK, ClickModel, as_click_model
+from banditrank.model._click_models import (
+    SINGLE_LOOK,
+    ClickModel,
+    PositionBased,
+    RankOneClickModel,
+    as_click_model,
+)
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import Rewards, as_rewards
 from banditrank.model._timeline import Timeline, as_timeline
@@ -128,7 +134,8 @@ def make_policy(
         One of `POLICY_NAMES`.
     problem, rewards, click_model
         What the oracle knows, and what baselines know about positions; other policies need no problem. Of
-        a problem that changes, they know how it starts.
+        a problem that changes, they know how it starts. ThompsonRank knows whether clicks are
+        position-based; it assumes single looks under any other click model.
     treatment, utility
         What the policy maximises.
     coefficient
@@ -176,7 +183,11 @@ def make_policy(
     if name in COEFFICIENT_POLICIES:
         policy = COEFFICIENT_POLICIES[name](**options)
     elif name in (AUTO, ThompsonRank.name):
-        policy = ThompsonRank(max_reward=1.0 if rewards is None else rewards.scale, **options)
+        max_reward = 1.0 if rewards is None else rewards.scale
+        looks: RankOneClickModel = (
+            "position-based" if click_model.name == PositionBased.name else "single-look"
+        )
+        policy = ThompsonRank(max_reward=max_reward, click_model=looks, **options)
     elif name == UniformRandom.name:
         policy = UniformRandom(**options)
     elif name == Oracle.name:

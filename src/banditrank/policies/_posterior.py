@@ -10,6 +10,12 @@ prior of ρ is uniform on the simplex, that of μ_j is a Gamma distribution of s
 * The prior mean c of each type and the prior shape a of all types are fitted to the counts by expectation
   maximisation (`_fit_prior`).
 
+With position-based clicks every position is looked at independently of the others, and the preferences κ are
+scaled to a maximum of 1 (only products of κ and μ are identifiable). The same formulas hold for κ = e^θ /
+max e^θ, with two changes: clicks at different positions are independent, so positions are compared with
+weighted cells too, and a mean is a probability, so it has a Beta distribution
+(`_sample_position_based_means`).
+
 The posterior depends on the counts alone. The approximation of a type is refitted whenever its rounds have
 grown by 1%; sums of counts are updated in each round.
 
@@ -37,6 +43,8 @@ _NEWTON_STEPS = 2
 _FIT_STEPS = 2
 _WARM_UP_REFITS = 20  # at the start, to converge
 _MAX_CLICK_RATE = 0.9  # keeps weights of cells finite
+_MAX_MEAN = 1.0 - 1e-4  # of position-based clicks; keeps Beta distributions proper
+_NO_LOOKS = 1e-9  # in place of 0 in divisions
 _SHAPE_RANGE = (0.5, 2.0)  # of a; a stronger prior keeps unlucky items down
 _MAX_RESAMPLING_ROUNDS = 2000.0  # of a type, up to which preferences are resampled
 _CANDIDATES = 4  # of a resampling step
@@ -71,21 +79,22 @@ class Posterior(NamedTuple):
     rewards: Floats  # (N, K, M)
     arrivals: Floats  # (N,)
     unit: float  # 1 / maximum reward, the unit of the fields below
+    is_position_based: bool  # whether positions are looked at independently of each other
     rounds: Floats  # (N,) of each type
     refit_at: Floats  # (N,) rounds of the next refit
-    item_rewards: Floats  # (N, M) S_j
-    position_rewards: Floats  # (N, K) S_k
+    item_rewards: Floats  # (N, M) S_j, by which positions are compared: weighted if clicks are position-based
+    position_rewards: Floats  # (N, K) S_k, likewise
     weights: Floats  # (N, K, M) weight of each display and reward of a cell
     weighted_displays: Floats  # (N, K, M)
     weighted_rewards: Floats  # (N, M)
     logits: Floats  # (N, K) θ at the mode
-    preferences: Floats  # (N, K) softmax θ
+    preferences: Floats  # (N, K) softmax θ; e^θ / max e^θ if clicks are position-based
     factors: Floats  # (N, K, K) Cholesky factor of the curvature there, lower triangle
     prior: Prior
     workspace: PosteriorWorkspace
 
 
-def init_posterior(counts: Counts, max_reward: float) -> Posterior:
+def init_posterior(counts: Counts, max_reward: float, *, is_position_based: bool = False) -> Posterior:
     """Return the posterior given counts, whose arrays are not copied.
 
     Parameters
@@ -94,6 +103,8 @@ def init_posterior(counts: Counts, max_reward: float) -> Posterior:
         Counts.
     max_reward
         Maximum reward at a position.
+    is_position_based
+        Whether positions are looked at independently of each other; otherwise users look at one position.
     """
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     displays, rewards = counts.displays_by_position, counts.rewards_by_position
@@ -106,6 +117,7 @@ def init_posterior(counts: Counts, max_reward: float) -> Posterior:
         rewards,
         counts.arrivals,
         unit,
+        is_position_based,
         displays.sum(axis=2).max(axis=1),
         np.zeros(n),
         rewards.sum(axis=1) * unit,
@@ -114,7 +126,7 @@ def init_posterior(counts: Counts, max_reward: float) -> Posterior:
         displays.copy(),
         rewards.sum(axis=1) * unit,
         np.zeros((n, k)),
-        np.full((n, k), 1.0 / k),
+        np.full((n, k), 1.0 if is_position_based else 1.0 / k),
         np.zeros((n, k, k)),
         Prior(np.ones(1), np.full(n, 0.5), np.full(n, _log_mean_gap(1.0))),
         workspace,
@@ -137,6 +149,8 @@ def update_posterior(
         earned = rewards[k] * posterior.unit
         posterior.weighted_displays[i, k, j] += weight
         posterior.weighted_rewards[i, j] += weight * earned
+        if posterior.is_position_based:
+            earned *= weight
         posterior.item_rewards[i, j] += earned
         posterior.position_rewards[i, k] += earned
 
@@ -146,6 +160,8 @@ def refit_posterior(posterior: Posterior, user_type: int) -> None:
     """Refit the approximation of one type to the counts, starting from the last one."""
     i = user_type
     _weight_cells(posterior, i)
+    if posterior.is_position_based:
+        _weight_position_rewards(posterior, i)
     for _ in range(_NEWTON_STEPS):
         _newton_step(posterior, i)
     for _ in range(_FIT_STEPS):
@@ -183,6 +199,20 @@ def _weight_cells(posterior: Posterior, user_type: int) -> None:
 
 
 @internal
+def _weight_position_rewards(posterior: Posterior, user_type: int) -> None:
+    """Write the rewards that positions are compared by if clicks at different positions are independent."""
+    i = user_type
+    n_positions, n_items = posterior.displays.shape[1:]
+    for j in range(n_items):
+        posterior.item_rewards[i, j] = posterior.weighted_rewards[i, j]
+    for k in range(n_positions):
+        total = 0.0
+        for j in range(n_items):
+            total += posterior.weights[i, k, j] * posterior.rewards[i, k, j]
+        posterior.position_rewards[i, k] = total * posterior.unit
+
+
+@internal
 def _mean_rates(posterior: Posterior, user_type: int) -> None:
     """Write the posterior mean of each item at the mode of ρ."""
     i = user_type
@@ -199,13 +229,14 @@ def _mean_rates(posterior: Posterior, user_type: int) -> None:
 def _newton_step(posterior: Posterior, user_type: int) -> None:
     """Take a Newton step on θ, each θ_k moving by at most 1; write the factor of the curvature before it.
 
-    Positions are compared within rounds, where ratios of clicks vary exactly as those of Poisson counts do:
-    cells are not weighted here. The prior of the means says little about positions and is left out; then the
-    logarithm of the posterior is
+    Users who look at one position compare positions within rounds, where ratios of clicks vary exactly as
+    those of Poisson counts do: cells are not weighted here. The prior of the means says little about
+    positions and is left out; then the logarithm of the posterior is
 
         Σ_k (1 + S_k) θ_k − K ln Σ_k e^θ_k − Σ_j S_j ln Σ_k T_jk e^θ_k,
 
-    concave, and constant in Σ_k θ_k; a standard normal prior on that sum makes the mode unique.
+    concave, and constant in Σ_k θ_k; a standard normal prior on that sum makes the mode unique. With
+    position-based clicks it is the same of weighted rewards and displays.
     """
     i = user_type
     n_positions, n_items = posterior.displays.shape[1:]
@@ -215,6 +246,8 @@ def _newton_step(posterior: Posterior, user_type: int) -> None:
         posterior.workspace.curvature,
     )
     preferences = posterior.preferences[i]
+    displays = posterior.weighted_displays if posterior.is_position_based else posterior.displays
+    softmax(posterior.logits[i], preferences)
     for k in range(n_positions):
         gradient[k] = 1.0 + posterior.position_rewards[i, k] - n_positions * preferences[k]
         for other in range(k + 1):
@@ -226,7 +259,7 @@ def _newton_step(posterior: Posterior, user_type: int) -> None:
             continue
         looks = 0.0
         for k in range(n_positions):
-            shares[k] = posterior.displays[i, k, j] * preferences[k]
+            shares[k] = displays[i, k, j] * preferences[k]
             looks += shares[k]
         for k in range(n_positions):
             shares[k] /= looks
@@ -239,7 +272,7 @@ def _newton_step(posterior: Posterior, user_type: int) -> None:
     solve_lower(factor, gradient)
     solve_upper(factor, gradient)
     _add_step(posterior.logits[i], gradient)
-    softmax(posterior.logits[i], preferences)
+    _write_preferences(posterior, posterior.logits[i], preferences)
 
 
 @internal
@@ -318,10 +351,23 @@ def softmax(logits: Floats, shares: Floats) -> None:
 
 
 @inlined
+def _write_preferences(posterior: Posterior, logits: Floats, preferences: Floats) -> None:
+    """Write the preferences at θ, shape (K,): of sum 1, or of maximum 1 if clicks are position-based."""
+    if not posterior.is_position_based:
+        softmax(logits, preferences)
+        return
+    largest = logits[0]
+    for k in range(1, logits.size):
+        largest = max(largest, logits[k])
+    for k in range(logits.size):
+        preferences[k] = math.exp(logits[k] - largest)
+
+
+@inlined
 def sample_preferences(
     posterior: Posterior, user_type: int, rng: np.random.Generator, preferences: Floats
 ) -> None:
-    """Write a posterior sample of ρ of one type, shape (K,)."""
+    """Write a posterior sample of ρ or κ of one type, shape (K,)."""
     if posterior.rounds[user_type] < _MAX_RESAMPLING_ROUNDS:
         _resample_by_importance(posterior, user_type, rng, preferences)
     else:
@@ -341,7 +387,7 @@ def _propose(posterior: Posterior, user_type: int, rng: np.random.Generator, pre
     for k in range(preferences.size):
         total += steps[k]
         steps[k] += posterior.logits[i, k]
-    softmax(steps, preferences)
+    _write_preferences(posterior, steps, preferences)
     return 0.5 * (squares - total * total)  # Σθ is sampled as well, but irrelevant
 
 
@@ -365,17 +411,23 @@ def _resample_by_importance(
 
 @internal
 def _log_posterior(posterior: Posterior, user_type: int, preferences: Floats) -> float:
-    """Return the log density of θ at ρ = softmax θ, with the means integrated out."""
+    """Return the log density of θ at its preferences, with the means integrated out."""
     i = user_type
     shape = posterior.prior.shape[0]
     rate = shape / posterior.prior.means[i]
+    displays = posterior.displays
     total = 0.0
+    if posterior.is_position_based:
+        displays = posterior.weighted_displays
+        for k in range(preferences.size):
+            total += preferences[k]
+        total = -preferences.size * math.log(total)  # shares of looks are uniform on the simplex, a priori
     for k in range(preferences.size):
         total += (1.0 + posterior.position_rewards[i, k]) * math.log(preferences[k])
     for j in range(posterior.item_rewards.shape[1]):
         looks = rate
         for k in range(preferences.size):
-            looks += posterior.displays[i, k, j] * preferences[k]
+            looks += displays[i, k, j] * preferences[k]
         total -= (shape + posterior.item_rewards[i, j]) * math.log(looks)
     return total
 
@@ -402,7 +454,7 @@ def sample_means(
     A Gamma variable is its mean times (1 − v/9 + z √v/3)³ for a standard normal z, v one over its shape
     (Wilson and Hilferty 1931); v is multiplied by `variance_inflation`. Samples below the mean are raised
     to it (May et al. 2012, "Optimistic Bayesian sampling in contextual-bandit problems"): uncertainty is a
-    reason to show an item, never to hide it.
+    reason to show an item, never to hide it. Position-based clicks have Beta variables in place of these.
     """
     i = user_type
     normals, looks = posterior.workspace.normals, posterior.workspace.rates
@@ -416,9 +468,61 @@ def sample_means(
         preference = preferences[k]
         for j in range(means.size):
             looks[j] += preference * posterior.weighted_displays[i, k, j]
+    if posterior.is_position_based:
+        _sample_position_based_means(posterior, i, preferences, rng, means)
+        return
     for j in range(means.size):
         earned = shape + posterior.weighted_rewards[i, j]
         spread = inflation / earned
         root = 1.0 - spread * (1.0 / 9.0) + normals[j] * math.sqrt(spread) * (1.0 / 3.0)
         factor = root * root * root
         means[j] = earned / looks[j] * max(factor, 1.0 + _TIE_BREAK * (factor - 1.0))
+
+
+@internal
+def _sample_position_based_means(
+    posterior: Posterior, user_type: int, preferences: Floats, rng: np.random.Generator, means: Floats
+) -> None:
+    """Write a posterior sample of μ of one type given its κ; the workspace holds normals and weighted looks.
+
+    The density of an item's mean x is ∝ Π_k (κ_k x)^S_k (1 − κ_k x)^(T_k − S_k) on [0, 1]. With all displays
+    at one κ, κ x is a Beta variable that is at most κ. Displays at several positions are replaced by n
+    displays at their mean κ, weighted by looks, with the same posterior mean and information. A Gamma
+    variable would have too heavy an upper tail near 1; a Beta variable for x itself, too light a one for
+    items that were unlucky where users seldom look.
+    """
+    i = user_type
+    normals, looks = posterior.workspace.normals, posterior.workspace.rates
+    shape = posterior.prior.shape[0]
+    prior_looks = shape / posterior.prior.means[i]
+    inflation = variance_inflation(posterior.rounds[i])
+    for j in range(means.size):
+        mean = min((shape + posterior.weighted_rewards[i, j]) / looks[j], _MAX_MEAN)
+        seen, squares = _NO_LOOKS, _NO_LOOKS
+        for k in range(preferences.size):
+            looked = posterior.displays[i, k, j] * preferences[k]
+            seen += looked
+            squares += looked * preferences[k]
+        kappa = squares / seen
+        # Without a miss the information would be infinite: half a look is added to either side.
+        seen += prior_looks
+        rate = (mean * seen + 0.5) / (seen + 1.0)
+        n = prior_looks
+        for k in range(preferences.size):
+            looked = posterior.displays[i, k, j] * preferences[k]
+            n += looked * (1.0 - kappa * rate) / (1.0 - preferences[k] * rate)
+        n /= kappa
+        clicked = _gamma(n * kappa * mean, normals[j], inflation)
+        missed = _gamma(n * (1.0 - kappa * mean), rng.standard_normal(), inflation)
+        sample = clicked / max(clicked + missed, _NO_LOOKS) / kappa
+        if sample > 1.0:
+            sample = 1.0 / sample  # reflected, in place of truncated
+        means[j] = max(sample, mean + _TIE_BREAK * (sample - mean))
+
+
+@inlined
+def _gamma(shape: float, normal: float, inflation: float) -> float:
+    """Return a Gamma variable of scale 1 for a standard normal number (Wilson and Hilferty 1931)."""
+    spread = inflation / shape
+    root = max(1.0 - spread * (1.0 / 9.0) + normal * math.sqrt(spread) * (1.0 / 3.0), 0.0)
+    return shape * root * root * root

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from banditrank._checks import check_number
 from banditrank._compilation import inlined, internal
 from banditrank.counts._counts import Counts
+from banditrank.model._click_models import RankOneClickModel, check_rank_one
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
 from banditrank.policies._kernel import Kernel
@@ -176,6 +177,9 @@ class ThompsonRank(CompiledPolicy):
         Solver of equal treatment; ``auto`` chooses it by the utility.
     max_reward
         Maximum reward at a position; 1 for clicks.
+    click_model
+        ``single-look``: users look at one position. ``position-based``: they look at each position
+        independently of the others, and may click several items.
 
     Raises
     ------
@@ -203,17 +207,24 @@ class ThompsonRank(CompiledPolicy):
     utility: Utility = UTILITARIAN
     solver: SolverName = "auto"
     max_reward: float = 1.0
+    click_model: RankOneClickModel = "single-look"
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
         object.__setattr__(self, "utility", as_utility(self.utility))
         check_number("max_reward", self.max_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
+        check_rank_one(self.click_model)
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
         solver = self.solver if self.treatment == "equal" else None
-        return {**super().describe(), "solver": solver, "max_reward": self.max_reward}
+        return {
+            **super().describe(),
+            "solver": solver,
+            "max_reward": self.max_reward,
+            "click_model": self.click_model,
+        }
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
         """Return the compiled functions for the treatment.
@@ -231,7 +242,10 @@ class ThompsonRank(CompiledPolicy):
     def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - the posterior depends on counts alone
         """Return the posterior given counts, and workspaces."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        posterior, is_deferred = init_posterior(counts, self.max_reward), np.zeros(1, dtype=np.int8)
+        posterior = init_posterior(
+            counts, self.max_reward, is_position_based=self.click_model == "position-based"
+        )
+        is_deferred = np.zeros(1, dtype=np.int8)
         if self.treatment == "personalized":
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
             return ThompsonPersonalizedState(
