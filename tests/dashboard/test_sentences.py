@@ -215,6 +215,27 @@ def test_the_strongest_item_is_named_if_no_interval_overlaps(say: Any) -> None:
     )
 
 
+def several_clicks() -> Document:
+    state = changed(surface=STATE["surface"] | {"click_model": "position-based"})
+    for row, other in zip(state["positions"], (0.45, 0.70), strict=True):
+        row[:] = [
+            {"estimate": other, "low": other - 0.05, "high": other + 0.05},
+            {"estimate": 1.0, "low": 1.0, "high": 1.0},
+        ]
+    return state
+
+
+def test_position_based_looks_are_relative_to_the_most_looked_at_position(say: Any) -> None:
+    state = several_clicks()
+    assert say("learnedAnswer", state).startswith(
+        "Position 2 gets the most looks; the other gets 45% to 70% as many. "
+    )
+    assert say("whyShown", state, 0)[0] == "Position 2 gets the most looks and shows Ad 4. "
+    state["positions"][1][0] |= {"high": 1.0}  # may be the most looked-at one
+    state["positions"][1][1] |= {"low": 0.9}
+    assert "For Female, the position with the most looks is not known yet." in say("learnedAnswer", state)
+
+
 def test_touching_intervals_are_not_distinguished(say: Any) -> None:
     state = changed()
     state["items"][0][2] = {"estimate": 0.6, "low": 0.5, "high": state["items"][0][3]["low"]}
@@ -482,3 +503,12 @@ def test_rate_intervals_are_wilsons(shared_page: Page) -> None:
     )
     assert evaluate_module(shared_page, "selectors.js", "m.rateInterval(0, 0)") is None
     assert evaluate_module(shared_page, "selectors.js", "m.rateInterval(5, 5).high") == 1
+
+
+def test_rate_intervals_of_several_clicks_are_those_of_displays(shared_page: Page) -> None:
+    # 75 clicks in 50 visits with 3 positions: three times the interval of 75 of 150.
+    found = evaluate_module(shared_page, "selectors.js", "m.rateInterval(75, 50, 3)")
+    share = evaluate_module(shared_page, "selectors.js", "m.rateInterval(75, 150)")
+    assert found["estimate"] == 1.5
+    assert [found["low"], found["high"]] == pytest.approx([3 * share["low"], 3 * share["high"]])
+    assert found["low"] < 1.5 < found["high"] < 3

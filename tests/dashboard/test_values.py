@@ -16,6 +16,7 @@ TWO = make("two")
 THREE = make("three", types=("New", "Returning", "Member"), n_positions=3, treatment="equal", utility="nash")
 UNKNOWN = make("unknown", truth=False)
 SIX = make("six", types=("New", "Returning", "Member", "Guest", "Staff", "Press"), seed=5)
+SEVERAL = make("several", n_positions=3, click_model="position-based")  # clicks per visit
 PIXEL = 1.0  # tolerance, since printed numbers are rounded
 
 # Returns the axis labels, and the positions of marks and intervals, of a chart with a horizontal axis.
@@ -42,7 +43,7 @@ _VERTICAL = """chart => ({
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Fixture]:
-    with serving(TWO, THREE, UNKNOWN, SIX) as fixture:
+    with serving(TWO, THREE, UNKNOWN, SIX, SEVERAL) as fixture:
         yield fixture
 
 
@@ -74,7 +75,7 @@ def assert_marks_agree_with_the_table(page: Page, key: str, rows: list[list[str]
             assert true == pytest.approx(place(number_in(row[truth])), abs=PIXEL), row
 
 
-@pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN], ids=lambda made: made.name)
+@pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN, SEVERAL], ids=lambda made: made.name)
 @pytest.mark.parametrize("width", [390, 1440])
 def test_estimates(made: Made, width: int, server: Fixture, shared_page: OpenPage) -> None:
     page = settled(shared_page(server.page(made.name), width=width))
@@ -120,7 +121,7 @@ def test_charts_of_many_types_have_the_same_scale(server: Fixture, shared_page: 
         assert len(scales) == 1
 
 
-@pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN, SIX], ids=lambda made: made.name)
+@pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN, SIX, SEVERAL], ids=lambda made: made.name)
 def test_values_under_each_treatment(made: Made, server: Fixture, shared_page: OpenPage) -> None:
     page = settled(shared_page(server.page(made.name)))
     types, fair = made.dashboard["surface"]["user_types"], made.dashboard["treatments"]
@@ -138,7 +139,7 @@ def test_values_under_each_treatment(made: Made, server: Fixture, shared_page: O
         assert words.startswith(f"{row[0]}: {row[1]} ({row[2]})")
 
 
-@pytest.mark.parametrize("made", [TWO, UNKNOWN], ids=lambda made: made.name)
+@pytest.mark.parametrize("made", [TWO, UNKNOWN, SEVERAL], ids=lambda made: made.name)
 @pytest.mark.parametrize("who", ["All", "Female"])
 def test_clicks(made: Made, who: str, server: Fixture, shared_page: OpenPage) -> None:
     page = settled(shared_page(server.page(made.name)))
@@ -252,3 +253,15 @@ def test_the_summary_agrees_with_the_sections(server: Fixture, shared_page: Open
     assert summary.nth(3).locator(".v").inner_text() == f"{100 * price:.{1 if price >= 0.01 else 2}f}%"
     assert "would be the price of equality (utilitarian)" in summary.nth(3).inner_text()
     assert summary.nth(4).locator(".v").inner_text() == "1 of 6"
+
+
+def test_values_of_several_clicks_may_exceed_one(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("several")))
+    assert max(SEVERAL.dashboard["treatments"][0]["value"]) > 1
+    assert max(number_in(row[3]) for row in rows_of(page, "clicks")) > 1
+    assert page.locator("#working h3").first.inner_text() == "Clicks per visit"
+    learned, shown = page.inner_text("#learned"), page.inner_text("#shown")
+    assert "probability of a look" in learned
+    assert "share of looks" not in learned
+    assert "of looks" not in shown
+    assert "the largest is taken to be 100%" in shown

@@ -39,6 +39,7 @@ def make(
     n_positions: int = 2,
     treatment: str = "personalized",
     utility: str = "utilitarian",
+    click_model: str = "single-look",
     truth: bool = True,
     rounds: int = 51_209,
     retired: tuple[str, ...] = (),
@@ -48,6 +49,8 @@ def make(
     rng = np.random.default_rng(seed)
     n = len(types)
     preferences = np.sort(rng.dirichlet(np.full(n_positions, 4.0), size=n), axis=1)
+    if click_model == "position-based":
+        preferences /= preferences.max(axis=1, keepdims=True)
     means = rng.uniform(0.05, 0.9, size=(n, len(items)))
     arrivals = rng.dirichlet(np.full(n, 8.0))
     width = float(0.9 / np.sqrt(max(rounds, 4) / 30) + 0.01)
@@ -100,6 +103,7 @@ def make(
                 "treatment": treatment,
                 "utility": utility,
                 "policy": "thompson-rank",
+                "click_model": click_model,
                 "items": list(items),
                 "user_types": list(types),
                 "retired": list(retired),
@@ -227,6 +231,8 @@ def _estimates(
         ones = []
         for value in row:
             middle = min(0.98, max(0.01, value + float(rng.normal()) * width / 4))
+            if value == 1.0:
+                middle = 1.0  # the most looked-at position, by definition
             one = {
                 "estimate": middle,
                 "low": max(0.0, middle - width / 2),
@@ -273,12 +279,13 @@ def _treatment(
 ) -> Document:
     each = rankings if utility is None else rankings * len(true[0])
     value = _values(estimated, each)
+    most = max(1.0, float(estimated[0].sum(axis=1).max()))  # clicks per visit
     made = {
         "treatment": "personalized" if utility is None else "equal",
         "rankings": rankings,
         "value": value,
         "low": [max(0.0, one - 0.011) for one in value],
-        "high": [min(1.0, one + 0.012) for one in value],
+        "high": [min(most, one + 0.012) for one in value],
     }
     made |= {} if utility is None else {"utility": utility}
     return made | ({"true_values": _values(true, each)} if truth else {})
@@ -374,7 +381,9 @@ def _series(
     visits = visits.reshape(n_buckets, len(arrivals))
     best = np.array(live.get("true_values", live["value"]))
     share = np.exp(-buckets / 10)[:, None]
-    clicks = rng.binomial(visits, share * random + (1 - share) * best)
+    rates = share * random + (1 - share) * best
+    most = np.ceil(rates.max(initial=1.0)).astype(int)  # clicks per visit
+    clicks = rng.binomial(most * visits, rates / most)
     regret = np.cumsum((visits * share * np.maximum(best - random, 0.01)).sum(axis=1))
     made = {
         "start": _time(0),

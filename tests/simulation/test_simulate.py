@@ -1,3 +1,4 @@
+import math
 import tracemalloc
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from banditrank import (
+    BernoulliRewards,
     BetaRewards,
     Counts,
     Forgetful,
@@ -25,6 +27,7 @@ from banditrank import (
     plot_regret,
     simulate,
 )
+from banditrank.model._click_models import as_click_model
 from banditrank.policies.baselines._top_rank import TopRank
 from banditrank.policies.schedules import Schedule
 from banditrank.simulation import _run
@@ -32,7 +35,7 @@ from banditrank.simulation._backends.local import LocalBackend
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._regret import equal_regret, personalized_regret
 from banditrank.simulation._replication import Experiment, Replication
-from banditrank.simulation._simulate import default_checkpoints
+from banditrank.simulation._simulate import check_simulation, default_checkpoints
 from banditrank.solvers._solve import SolverName
 
 
@@ -312,6 +315,16 @@ def test_an_infinite_regret_is_refused_beforehand() -> None:
     ):
         simulate(UCBRank(coefficient=0.5, treatment="equal", utility="nash"), worthless, 100, 2, 5)
     simulate(UCBRank(coefficient=0.5, treatment="equal"), worthless, 100, 2, 5)
+
+
+def test_an_infinite_regret_of_several_clicks_is_refused_beforehand() -> None:
+    # Finite up to one click per round, as single looks have; position-based rounds may have two.
+    bounded = Utility.from_function(lambda u: u if u <= 1.0 else math.inf, shape="increasing", name="bounded")
+    policy = UCBRank(coefficient=0.5, treatment="equal", utility=bounded)
+    problem = Problem([1.0], [[0.5, 0.5]], [[0.9, 0.8, 0.7]])
+    check_simulation(policy, problem, BernoulliRewards(), as_click_model("single-look"))
+    with pytest.raises(InvalidInputError, match=r"must be finite for every ranking.*at value 2"):
+        check_simulation(policy, problem, BernoulliRewards(), as_click_model("position-based"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.dashboard._alternatives import find_runner_up
-from banditrank.dashboard._estimated_problem import best_equal_rankings, estimated_problem, ranking_value
+from banditrank.dashboard._estimated_problem import (
+    EstimatedProblem,
+    best_equal_rankings,
+    click_model_of,
+    estimated_problem,
+    ranking_value,
+)
 from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
 from banditrank.dashboard._posterior_samples import (
     Interval,
@@ -16,7 +22,6 @@ from banditrank.dashboard._posterior_samples import (
 )
 from banditrank.dashboard._probability_best import SampledOptimum, find_sampled_optimum, wilson_interval
 from banditrank.engine._counts_replica import SurfaceCounts
-from banditrank.model._problem import Problem
 from banditrank.model._values import best_personalized_rankings
 from banditrank.policies._base import Treatment
 from banditrank.policies._sampled_problem import SampledProblem
@@ -45,7 +50,7 @@ class TreatmentValue:
     rankings
         The best rankings of the active items, shape (N, K); all rows are equal under equal treatment.
     values
-        Click rate of each user type.
+        Clicks per visit of each user type.
     price
         Price of equality: the share of the personalized total that the treatment loses. None for
         personalized treatment, and if the personalized total is 0.
@@ -126,7 +131,7 @@ class Assessment:
 
     surface_counts: SurfaceCounts
     estimates: EstimatesReport
-    problem: Problem
+    problem: EstimatedProblem
     treatments: list[TreatmentValue]
     current_treatment: int
     best_rankings: list[AssessedRanking]
@@ -146,7 +151,11 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
         best_equal_rankings(problem, other_utility),
     ]
     current = 0 if surface.treatment == "personalized" else 1 if utility == UTILITARIAN else 2
-    samples = PosteriorSamples(counts.select_items(surface.active_numbers), seed=surface_counts.version)
+    samples = PosteriorSamples(
+        counts.select_items(surface.active_numbers),
+        seed=surface_counts.version,
+        click_model=click_model_of(surface),
+    )
     values = np.empty((len(rankings), samples.n_samples, problem.n_user_types))  # of each treatment
     personal_optima = np.empty(values.shape[1:])  # (S, N): value of each user type's own best ranking
     assessed = []
@@ -191,7 +200,7 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
 
 
 def _assess_personalized(
-    problem: Problem,
+    problem: EstimatedProblem,
     user_type: int,
     ranking: Rankings,
     samples: UserTypeSamples,
@@ -211,7 +220,7 @@ def _assess_personalized(
 
 
 def _assess_equal(
-    problem: Problem,
+    problem: EstimatedProblem,
     samples: PosteriorSamples,
     ranking: Rankings,
     utility: Utility,
@@ -242,7 +251,7 @@ def _utility_difference(utility: Utility, weights: Floats, before: Floats, after
 
 
 def _treatment_value(
-    problem: Problem,
+    problem: EstimatedProblem,
     utility: str | None,
     rankings: Rankings,
     values: Floats,  # (S, N)

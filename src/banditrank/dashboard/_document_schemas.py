@@ -32,6 +32,7 @@ class SurfaceDocument(TypedDict):
     treatment: str
     utility: str
     policy: str
+    click_model: str
     items: list[str]
     retired: list[str]
     user_types: list[str]
@@ -48,7 +49,10 @@ class IntervalDocument(TypedDict):
 
 
 class PositionDocument(IntervalDocument):
-    """Probability that users of a type look at a position."""
+    """Probability that users of a type look at a position.
+
+    If clicks are position-based, it is relative to the most looked-at position.
+    """
 
     true_value: NotRequired[float]
 

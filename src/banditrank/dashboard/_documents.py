@@ -22,6 +22,7 @@ from banditrank.dashboard._document_schemas import (
     TreatmentDocument,
     format_timestamp,
 )
+from banditrank.dashboard._estimated_problem import click_model_of, random_values
 from banditrank.dashboard._last_hour import HourTotals
 from banditrank.dashboard._posterior_samples import Interval
 from banditrank.dashboard._recent_impressions import RecentImpressions
@@ -65,10 +66,10 @@ def dashboard_document(
     """
     surface, _, version, counts = assessment.surface_counts
     has_counts = counts.rounds > 0
-    optimal_values, random_values = assessment.optimal_values, assessment.problem.item_means.mean(axis=1)
+    optimal_values, values_at_random = assessment.optimal_values, random_values(assessment.problem)
     if problem is not None:
         optimal_values = [Interval(value, value, value) for value in problem.optimal_values.tolist()]
-        random_values = problem.random_values
+        values_at_random = problem.random_values
     start, totals = last_hour
     return {
         "surface": _surface(surface),
@@ -82,7 +83,7 @@ def dashboard_document(
         "last_hour": _last_hour(totals, len(surface.user_types)),
         "optimum": [_interval(value) for value in optimal_values],
         "is_optimum_exact": problem is not None or assessment.is_optimum_exact,
-        "random": random_values.tolist(),
+        "random": values_at_random.tolist(),
         "arrival_rates": [one.share for one in assessment.estimates.user_types],
         "best_rankings": _best_rankings(assessment, recent) if has_counts else [],
         "latest_rankings": recent.documents(now),
@@ -164,6 +165,7 @@ def _surface(surface: Surface) -> SurfaceDocument:
         "treatment": surface.treatment,
         "utility": surface.utility,
         "policy": surface.compiled_policy.name,
+        "click_model": click_model_of(surface),
         "items": list(surface.items),
         "retired": list(surface.retired),
         "user_types": list(surface.user_types),

@@ -5,14 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.dashboard._estimated_problem import click_model_of
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.estimators._estimates import arrival_rates, estimate
 from banditrank.estimators._intervals import confidence_intervals
+from banditrank.model._click_models import RankOneClickModel
 
 
 @dataclass(frozen=True, slots=True)
 class PositionEstimate:
-    """Probability that users of a type look at a position."""
+    """Probability that users of a type look at a position.
+
+    Under single looks the estimates of a type sum to 1. Under the position-based model they are relative to
+    the most looked-at position, whose estimate is 1.
+    """
 
     position: int  # 1 is the first
     estimate: float
@@ -56,6 +62,8 @@ class EstimatesReport:
         Version of the counts, and number of rankings counted in them.
     level
         Confidence level of the intervals; approximate, and reliable from some tens of clicks on.
+    click_model
+        ``single-look`` or ``position-based``: how users look at positions.
     user_types
         Estimates of each user type, in the surface's order. Items include retired ones.
     """
@@ -64,6 +72,7 @@ class EstimatesReport:
     version: int
     rounds: int
     level: float
+    click_model: RankOneClickModel
     user_types: list[UserTypeEstimates]
 
 
@@ -83,8 +92,9 @@ def report_estimates(surface_counts: SurfaceCounts, *, level: float = 0.95) -> E
         If the level is out of range.
     """
     surface, counts = surface_counts.surface, surface_counts.counts
-    intervals = confidence_intervals(counts, level=level)
-    estimates = estimate(counts, method="likelihood")
+    click_model = click_model_of(surface)
+    intervals = confidence_intervals(counts, level=level, click_model=click_model)
+    estimates = estimate(counts, method="likelihood", click_model=click_model)
     shares = arrival_rates(counts).tolist()
     retired = set(surface.retired)
     displays = counts.displays.sum(axis=2).tolist()  # (N, M)
@@ -99,7 +109,9 @@ def report_estimates(surface_counts: SurfaceCounts, *, level: float = 0.95) -> E
             for j, item in enumerate(surface.items)
         ]
         user_types.append(UserTypeEstimates(name, int(counts.arrivals[i]), shares[i], positions, items))
-    return EstimatesReport(surface.name, surface_counts.version, counts.rounds, intervals.level, user_types)
+    return EstimatesReport(
+        surface.name, surface_counts.version, counts.rounds, intervals.level, click_model, user_types
+    )
 
 
 def _with_intervals(

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard._estimated_problem import ranking_value
+from banditrank.dashboard._estimated_problem import click_model_of, ranking_value
 from banditrank.engine._allowed_items import AllowedColumns, AllowedItems
 from banditrank.engine._counts_replica import CountsReplica
 from banditrank.engine._engine import Engine
@@ -79,11 +79,12 @@ class ShownItem:
     item
         Name of the item.
     look
-        Probability that a user looks at the position.
+        Probability that a user looks at the position; if clicks are position-based, relative to the most
+        looked-at position of each user type.
     mean
         Probability that a user who looks at the item clicks it.
     value
-        Contribution to the click rate of the ranking.
+        Contribution to the clicks per visit of the ranking.
 
     The last three are weighted means over the user types of `Explanation.beliefs`.
     """
@@ -269,7 +270,8 @@ def _restore_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRan
 
 def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> SampledProblem:
     """Return the estimates from the counts, of one user type or of all."""
-    estimates = estimate(snapshot.counts, method="likelihood")
+    click_model = click_model_of(snapshot.surface)
+    estimates = estimate(snapshot.counts, method="likelihood", click_model=click_model)
     means = estimates.item_means.clip(0.0, 1.0)
     if user_type is None:
         return SampledProblem(estimates.arrival_rates, estimates.position_preferences, means)

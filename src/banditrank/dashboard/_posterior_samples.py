@@ -1,7 +1,8 @@
 """Samples from the posterior of a surface's problem, and intervals of them.
 
 The posterior is that of `ThompsonRank` (`banditrank.policies._posterior`), whichever policy ranks: a normal
-approximation for the logits of position preferences, and gamma distributions of item means given these.
+approximation for the logits of position preferences, and gamma distributions of item means given these, or
+beta distributions if clicks are position-based.
 Unlike the samples of `ThompsonRank`, they are not inflated for exploration: their shares estimate
 probabilities, and their quantiles bound credible intervals.
 """
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
-from banditrank.policies._posterior import init_posterior
+from banditrank.model._click_models import RankOneClickModel
+from banditrank.policies._posterior import fit_position_based_means, init_posterior
 
 Floats = NDArray[np.float64]
 
@@ -71,6 +73,8 @@ class PosteriorSamples:
         Counts of the active items.
     seed
         Seed of the samples.
+    click_model
+        How users look at positions.
 
     Attributes
     ----------
@@ -89,7 +93,7 @@ class PosteriorSamples:
     True
     """
 
-    def __init__(self, counts: Counts, *, seed: int) -> None:
+    def __init__(self, counts: Counts, *, seed: int, click_model: RankOneClickModel = "single-look") -> None:
         n_means = counts.n_user_types * counts.n_items
         self.n_samples = int(np.clip(MAX_ELEMENTS // n_means, MIN_SAMPLES, _MAX_SAMPLES))
         self.n_items = counts.n_items
@@ -97,7 +101,9 @@ class PosteriorSamples:
         self._cache: dict[int, UserTypeSamples] | None = {}
         if n_means * self.n_samples > MAX_ELEMENTS:
             self._cache = None
-        self._posterior = init_posterior(counts, _MAX_REWARD)
+        self._posterior = init_posterior(
+            counts, _MAX_REWARD, is_position_based=click_model == "position-based"
+        )
         self.arrival_rates = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.n_samples)
 
     def of_user_type(self, user_type: int) -> UserTypeSamples:
@@ -115,11 +121,22 @@ class PosteriorSamples:
         factor = np.tril(posterior.factors[i])
         logits = posterior.logits[i] + np.linalg.solve(factor.T, normals).T  # (S, K)
         preferences = np.exp(logits - logits.max(axis=1, keepdims=True))
+        if posterior.is_position_based:
+            return UserTypeSamples(preferences, self._sample_position_based_means(i, preferences, rng))
         preferences /= preferences.sum(axis=1, keepdims=True)
         shape = posterior.prior.shape[0]
         exposure = shape / posterior.prior.means[i] + preferences @ posterior.weighted_displays[i]  # (S, M)
         means = rng.standard_gamma(shape + posterior.weighted_rewards[i], exposure.shape) / exposure
         return UserTypeSamples(preferences, means.clip(0.0, _MAX_REWARD))
+
+    def _sample_position_based_means(
+        self, user_type: int, preferences: Floats, rng: np.random.Generator
+    ) -> Floats:
+        shape = (len(preferences), self.n_items)
+        kappas, clicks, misses = np.empty(shape), np.empty(shape), np.empty(shape)
+        fit_position_based_means(self._posterior, user_type, preferences, kappas, clicks, misses)
+        means = rng.beta(clicks, misses) / kappas
+        return np.minimum(means, 1.0 / np.maximum(means, 1.0))  # reflected at 1
 
 
 def quantile_interval(samples: Floats, level: float, *, including: float) -> tuple[float, float]:

@@ -3,8 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard._estimated_problem import ranking_value
+from banditrank.dashboard._estimated_problem import (
+    EstimatedProblem,
+    click_model_of,
+    random_values,
+    ranking_value,
+)
 from banditrank.engine._surface import Surface
+from banditrank.model._click_models import as_click_model
 from banditrank.model._problem import Problem
 from banditrank.model._values import weighted_means
 from banditrank.solvers._optimum import best_rankings
@@ -27,12 +33,15 @@ class SurfaceProblem:
         The problem. User types and items are matched by name; items that it does not have are never
         clicked.
     surface
-        The surface.
+        The surface. Users act by its click model.
 
     Attributes
     ----------
-    position_preferences, item_means
-        Shapes (N, K) and (N, M), with all items of the surface, retired ones included.
+    position_preferences
+        Probabilities that positions are looked at, shape (N, K): those of the problem, or its
+        `PositionBased.position_weights` if clicks are position-based.
+    item_means
+        Shape (N, M), with all items of the surface, retired ones included.
     arrival_rates
         Shape (N,).
     optimal_values
@@ -53,7 +62,7 @@ class SurfaceProblem:
         user_types = {name: number for number, name in enumerate(problem.user_types)}
         items = {name: number for number, name in enumerate(problem.items)}
         n_user_types, n_positions = len(surface.user_types), surface.n_positions
-        self.position_preferences = np.full((n_user_types, n_positions), 1.0 / n_positions)
+        preferences = np.full((n_user_types, n_positions), 1.0 / n_positions)
         self.item_means = np.zeros((n_user_types, len(surface.items)))
         arrivals = np.full(n_user_types, _MIN_ARRIVAL_RATE)
         for i, user_type in enumerate(surface.user_types):
@@ -61,18 +70,25 @@ class SurfaceProblem:
                 continue
             number = user_types[user_type]
             arrivals[i] = problem.arrival_rates[number]
-            self.position_preferences[i] = problem.position_preferences[number, :n_positions]
+            preferences[i] = problem.position_preferences[number, :n_positions]
             for j, item in enumerate(surface.items):
                 if item in items:
                     self.item_means[i, j] = problem.item_means[number, items[item]]
         active = np.asarray(surface.active_numbers, dtype=np.intp)
         self.arrival_rates = arrivals / arrivals.sum()
-        active_problem = Problem(self.arrival_rates, self.position_preferences, self.item_means[:, active])
+        active_problem = Problem(self.arrival_rates, preferences, self.item_means[:, active])
+        click_model = as_click_model(click_model_of(surface))
+        self.position_preferences = click_model.position_weights(active_problem)
         best = best_rankings(
-            active_problem, equal=surface.treatment == "equal", utility=surface.compiled_policy.utility
+            active_problem,
+            equal=surface.treatment == "equal",
+            utility=surface.compiled_policy.utility,
+            click_model=click_model,
         )
         self.optimal_values = np.array([self.values(active[ranking])[i] for i, ranking in enumerate(best)])
-        self.random_values: Floats = self.item_means[:, active].mean(axis=1)
+        self.random_values: Floats = random_values(
+            EstimatedProblem(self.arrival_rates, self.position_preferences, active_problem.item_means)
+        )
         self._utility_gaps: dict[tuple[int, ...], float] = {}
 
     def values(self, ranking: NDArray[np.intp]) -> Floats:

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
-from banditrank.dashboard._estimated_problem import estimated_problem
+from banditrank.dashboard._estimated_problem import EstimatedProblem, estimated_problem
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.engine._surface import Surface
-from banditrank.model._problem import Problem
 from banditrank.model._values import best_personalized_rankings
 from banditrank.solvers._equality import equality_report
 from banditrank.solvers._solve import solve
@@ -23,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class UserTypeTreatment:
-    """Values of both treatments to a user type; values are estimated click rates."""
+    """Values of both treatments to a user type; values are estimated clicks per visit."""
 
     user_type: str
     arrival_rate: float
@@ -68,7 +67,7 @@ class TreatmentReport:
         The utility that the equal ranking maximises: the surface's own, or the utilitarian one if its
         treatment is personalized.
     personalized_total, equal_total
-        Estimated click rates over all users.
+        Estimated clicks per visit over all users.
     price_of_equality
         Share of the personalized total that equal treatment loses.
     equal_ranking
@@ -152,7 +151,7 @@ def report_treatments(
 def _item_treatments(
     surface: Surface,
     counts: Counts,
-    problem: Problem,
+    problem: EstimatedProblem,
     personalized_rankings: NDArray[np.intp],
     equal_rankings: NDArray[np.intp],
 ) -> list[ItemTreatment]:
@@ -167,7 +166,9 @@ def _item_treatments(
     ]
 
 
-def _expected_exposures(surface: Surface, problem: Problem, rankings: NDArray[np.intp]) -> list[Exposure]:
+def _expected_exposures(
+    surface: Surface, problem: EstimatedProblem, rankings: NDArray[np.intp]
+) -> list[Exposure]:
     """Return the exposure of each item if every user type is shown its row of rankings, shape (N, K)."""
     numbers = np.asarray(surface.active_numbers, dtype=np.intp)[rankings]  # (N, K)
     weights = np.repeat(problem.arrival_rates[:, None], numbers.shape[1], axis=1)

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.model._problem import Problem, ProblemLike
+from banditrank.model._problem import ProblemLike
 from banditrank.model._rankings import as_ranking
 
 
-def user_type_values(problem: Problem, ranking: ArrayLike) -> NDArray[np.float64]:
+def user_type_values(problem: ProblemLike, ranking: ArrayLike) -> NDArray[np.float64]:
     """Return each user type's click probability, u_i = Σ_k ρ_ik μ_i,σ(k), shape (N,).
 
     Raises
@@ -58,7 +58,7 @@ def best_personalized_rankings(problem: ProblemLike) -> NDArray[np.intp]:
     return rankings
 
 
-def best_personalized_values(problem: Problem) -> NDArray[np.float64]:
+def best_personalized_values(problem: ProblemLike) -> NDArray[np.float64]:
     """Return each user type's value under personalized treatment, shape (N,)."""
     rankings = best_personalized_rankings(problem)
     return np.array([user_type_values(problem, ranking)[i] for i, ranking in enumerate(rankings)])

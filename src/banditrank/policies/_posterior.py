@@ -14,7 +14,7 @@ With position-based clicks every position is looked at independently of the othe
 scaled to a maximum of 1 (only products of κ and μ are identifiable). The same formulas hold for κ = e^θ /
 max e^θ, with two changes: clicks at different positions are independent, so positions are compared with
 weighted cells too, and a mean is a probability, so it has a Beta distribution
-(`_sample_position_based_means`).
+(`_position_based_shape`).
 
 The posterior depends on the counts alone. The approximation of a type is refitted whenever its rounds have
 grown by 1%; sums of counts are updated in each round.
@@ -463,7 +463,7 @@ def sample_means(
     inflation = variance_inflation(posterior.rounds[i])
     for j in range(means.size):
         normals[j] = rng.standard_normal()
-        looks[j] = rate
+        looks[j] = 0.0 if posterior.is_position_based else rate
     for k in range(preferences.size):
         preference = preferences[k]
         for j in range(means.size):
@@ -479,11 +479,11 @@ def sample_means(
         means[j] = earned / looks[j] * max(factor, 1.0 + _TIE_BREAK * (factor - 1.0))
 
 
-@internal
-def _sample_position_based_means(
-    posterior: Posterior, user_type: int, preferences: Floats, rng: np.random.Generator, means: Floats
-) -> None:
-    """Write a posterior sample of μ of one type given its κ; the workspace holds normals and weighted looks.
+@inlined
+def _position_based_shape(
+    posterior: Posterior, user_type: int, item: int, preferences: Floats, looks: float
+) -> tuple[float, float, float]:
+    """Return (κ, a, b): given the preferences, the item's mean is a Beta(a, b) variable over κ, at most 1.
 
     The density of an item's mean x is ∝ Π_k (κ_k x)^S_k (1 − κ_k x)^(T_k − S_k) on [0, 1]. With all displays
     at one κ, κ x is a Beta variable that is at most κ. Displays at several positions are replaced by n
@@ -491,29 +491,54 @@ def _sample_position_based_means(
     variable would have too heavy an upper tail near 1; a Beta variable for x itself, too light a one for
     items that were unlucky where users seldom look.
     """
-    i = user_type
-    normals, looks = posterior.workspace.normals, posterior.workspace.rates
+    i, j = user_type, item
     shape = posterior.prior.shape[0]
     prior_looks = shape / posterior.prior.means[i]
-    inflation = variance_inflation(posterior.rounds[i])
+    mean = min((shape + posterior.weighted_rewards[i, j]) / (prior_looks + looks), _MAX_MEAN)
+    seen, squares = _NO_LOOKS, _NO_LOOKS
+    for k in range(preferences.size):
+        looked = posterior.displays[i, k, j] * preferences[k]
+        seen += looked
+        squares += looked * preferences[k]
+    kappa = squares / seen
+    # Without a miss the information would be infinite: half a look is added to either side.
+    seen += prior_looks
+    rate = (mean * seen + 0.5) / (seen + 1.0)
+    n = prior_looks
+    for k in range(preferences.size):
+        looked = posterior.displays[i, k, j] * preferences[k]
+        n += looked * (1.0 - kappa * rate) / (1.0 - preferences[k] * rate)
+    n /= kappa
+    return kappa, n * kappa * mean, n * (1.0 - kappa * mean)
+
+
+@compiled
+def fit_position_based_means(
+    posterior: Posterior, user_type: int, preferences: Floats, kappas: Floats, clicks: Floats, misses: Floats
+) -> None:
+    """Write (κ, a, b) of the means given samples of preferences, shape (S, K); results have shape (S, M)."""
+    for row in range(preferences.shape[0]):
+        for j in range(kappas.shape[1]):
+            looks = 0.0
+            for k in range(preferences.shape[1]):
+                looks += preferences[row, k] * posterior.weighted_displays[user_type, k, j]
+            kappas[row, j], clicks[row, j], misses[row, j] = _position_based_shape(
+                posterior, user_type, j, preferences[row], looks
+            )
+
+
+@internal
+def _sample_position_based_means(
+    posterior: Posterior, user_type: int, preferences: Floats, rng: np.random.Generator, means: Floats
+) -> None:
+    """Write a sample of μ given κ, from normals and looks of the workspace, raised as in `sample_means`."""
+    normals, looks = posterior.workspace.normals, posterior.workspace.rates
+    inflation = variance_inflation(posterior.rounds[user_type])
     for j in range(means.size):
-        mean = min((shape + posterior.weighted_rewards[i, j]) / looks[j], _MAX_MEAN)
-        seen, squares = _NO_LOOKS, _NO_LOOKS
-        for k in range(preferences.size):
-            looked = posterior.displays[i, k, j] * preferences[k]
-            seen += looked
-            squares += looked * preferences[k]
-        kappa = squares / seen
-        # Without a miss the information would be infinite: half a look is added to either side.
-        seen += prior_looks
-        rate = (mean * seen + 0.5) / (seen + 1.0)
-        n = prior_looks
-        for k in range(preferences.size):
-            looked = posterior.displays[i, k, j] * preferences[k]
-            n += looked * (1.0 - kappa * rate) / (1.0 - preferences[k] * rate)
-        n /= kappa
-        clicked = _gamma(n * kappa * mean, normals[j], inflation)
-        missed = _gamma(n * (1.0 - kappa * mean), rng.standard_normal(), inflation)
+        kappa, clicks, misses = _position_based_shape(posterior, user_type, j, preferences, looks[j])
+        mean = clicks / (clicks + misses) / kappa
+        clicked = _gamma(clicks, normals[j], inflation)
+        missed = _gamma(misses, rng.standard_normal(), inflation)
         sample = clicked / max(clicked + missed, _NO_LOOKS) / kappa
         if sample > 1.0:
             sample = 1.0 / sample  # reflected, in place of truncated

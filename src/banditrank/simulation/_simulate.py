@@ -232,15 +232,19 @@ def check_simulation(
         if isinstance(policy, CompiledPolicy):
             policy.kernel(n_items=each.n_items, n_positions=each.n_positions)  # raises if too large
         if policy.treatment == "equal":
-            _check_regret_is_finite(policy.utility, each, rewards.scale)
+            _check_regret_is_finite(policy.utility, each, rewards.scale, click_model)
 
 
-def _check_regret_is_finite(utility: Utility, problem: Problem, scale: float) -> None:
+def _check_regret_is_finite(
+    utility: Utility, problem: Problem, scale: float, click_model: ClickModel
+) -> None:
     # The worst ranking of a type: its worst items, the worst of them where it looks most.
     worst_items = np.sort(problem.item_means, axis=1)[:, : problem.n_positions]  # (N, K)
-    best_positions = -np.sort(-problem.position_preferences, axis=1)
+    best_positions = -np.sort(-click_model.position_weights(problem), axis=1)
+    # Preferences sum to 1 but for rounding; under other click models a round may have several clicks.
+    most = scale * max(1.0, round(float(best_positions.sum(axis=1).max()), 5))
     for name, value in zip(problem.user_types, (worst_items * best_positions).sum(axis=1), strict=True):
-        for extreme in (scale * float(value), scale):
+        for extreme in (scale * float(value), most):
             worth = float(utility.evaluate(extreme))
             if not np.isfinite(worth):
                 rule = "must be finite for every ranking, or regret is not"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.model._problem import Problem
+from banditrank.model._problem import ProblemLike
 from banditrank.model._values import best_personalized_values, user_type_values
 
 Floats = NDArray[np.float64]
@@ -70,7 +70,7 @@ class EqualityReport:
         return _share_lost(self.total, self.personalized_total)
 
 
-def equality_report(problem: Problem, ranking: ArrayLike) -> EqualityReport:
+def equality_report(problem: ProblemLike, ranking: ArrayLike) -> EqualityReport:
     """Return the values of a ranking shown to all user types, and its price of equality.
 
     Parameters

@@ -8,6 +8,7 @@ import {
   currentTreatment,
   isEmpty,
   looksOf,
+  maxClicks,
   rankingsOf,
   sum,
   treatmentEffect,
@@ -88,7 +89,7 @@ function valueFigure(state) {
     key: "treatments",
     label,
     idle: "clicks per visit; bold: current treatment",
-    range: roundRange(ends, 4, { floor: 0, ceiling: 1 }),
+    range: roundRange(ends, 4, { floor: 0, ceiling: maxClicks(state) }),
     format: (value) => number(value),
     axisFormat: (value) => number(value, 2),
     rows: types.slice(0, MAX_TYPES_IN_CHARTS).map((name, type) => ({

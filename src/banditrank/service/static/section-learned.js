@@ -3,7 +3,7 @@
 import { roundRange } from "./axis.js";
 import { MAX_ITEMS, MAX_TYPES_IN_CHARTS, MAX_TYPES_PER_CHART, uiState, updateUiState } from "./ui-state.js";
 import { h } from "./element.js";
-import { currentItems, displaysOf, isEmpty, isRetired, sum } from "./selectors.js";
+import { currentItems, displaysOf, isEmpty, isPositionBased, isRetired, sum } from "./selectors.js";
 import { line, readout } from "./chart.js";
 import { marker, typeClass, typeName } from "./markers.js";
 import { emptyState, figure, section } from "./section.js";
@@ -130,11 +130,13 @@ const rangeFor = (state, what, indices) =>
 
 function positionsFigure(state) {
   const positions = state.positions[0].map((_, position) => position);
-  const label = "Share of looks each position gets, by user type";
+  const [label, idle] = isPositionBased(state)
+    ? ["Probability that each position is looked at, by user type", "probability of a look"]
+    : ["Share of looks each position gets, by user type", "share of looks"];
   const spec = {
     key: "positions",
     label,
-    idle: "share of looks",
+    idle,
     range: rangeFor(state, "positions", positions),
     format: (value) => percent(value, 1),
     axisFormat: (value) => percent(value),

@@ -4,7 +4,7 @@ import { surfacePath } from "./api.js";
 import { MAX_TYPES_IN_CHARTS } from "./ui-state.js";
 import { curlPost } from "./curl-command.js";
 import { h } from "./element.js";
-import { bestRankingOf, isEmpty, isEqual, sum, valueOf } from "./selectors.js";
+import { bestRankingOf, isEmpty, isEqual, isPositionBased, sum, valueOf } from "./selectors.js";
 import { latestRankings } from "./latest-rankings.js";
 import { swatch, typeName } from "./markers.js";
 import { emptyState, note, section } from "./section.js";
@@ -23,9 +23,11 @@ export function shownSection(state) {
     const command = isWaiting ? null : rankCommand(state);
     return section("shown", answer, null, emptyState(text, command), latest);
   }
+  const looks = isPositionBased(state)
+    ? "Looks: the probability that users look at the position; the largest is taken to be 100%."
+    : "Looks: the share of visits in which users look at the position.";
   const definitions = note(
-    "Looks: the share of visits in which users look at the position. If seen: clicks per look at the item. " +
-      "Their product is the expected clicks of the position.",
+    `${looks} If seen: clicks per look at the item. Their product is the expected clicks of the position.`,
   );
   return section(
     "shown",

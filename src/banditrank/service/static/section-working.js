@@ -5,7 +5,16 @@ import { path, readout } from "./chart.js";
 import { uiState, updateUiState } from "./ui-state.js";
 import { h } from "./element.js";
 import { explorationFigure } from "./exploration-figure.js";
-import { isEmpty, isEqual, optimumName, rates, referenceRates, sum } from "./selectors.js";
+import {
+  isEmpty,
+  isEqual,
+  isPositionBased,
+  maxClicks,
+  optimumName,
+  rates,
+  referenceRates,
+  sum,
+} from "./selectors.js";
 import { emptyState, figure, note, panelError, section } from "./section.js";
 import { workingAnswer } from "./sentences.js";
 import { chartTable } from "./tables.js";
@@ -46,9 +55,9 @@ export function workingSection(state, series, error) {
 function clickFigure(state, series) {
   const { clickChartType: selected } = uiState;
   const type = selected !== null && selected < state.surface.user_types.length ? selected : null;
-  const buckets = rates(series, type);
+  const buckets = rates(series, type, maxClicks(state));
   const best = referenceRates(state, series, type);
-  const range = clickRange(buckets, best);
+  const range = clickRange(buckets, best, maxClicks(state));
   const optimum = optimumName(state);
   const line = (values, name, kind, above) => ({
     values,
@@ -57,7 +66,8 @@ function clickFigure(state, series) {
     label: `${name} ${number(values.at(-1))}`,
   });
   const suffix = type === null ? "" : ` of ${state.surface.user_types[type]}`;
-  const label = `Click rate${suffix} over time, with the ${optimum} and random order`;
+  const name = isPositionBased(state) ? "Clicks per visit" : "Click rate";
+  const label = `${name}${suffix} over time, with the ${optimum} and random order`;
   const spec = {
     key: "clicks",
     label,
@@ -83,7 +93,7 @@ function clickFigure(state, series) {
     "From",
     "Visits",
     "Clicks",
-    "Click rate",
+    name,
     "95% interval",
     "Optimum",
     ...(best.low ? ["Optimum interval"] : []),
@@ -95,7 +105,7 @@ function clickFigure(state, series) {
     h(
       "figcaption",
       null,
-      h("h3", null, "Click rate"),
+      h("h3", null, name),
       readout({ key: spec.key, idle: "" }),
       typeControl(state, type),
     ),
@@ -117,13 +127,13 @@ function clickFigure(state, series) {
 }
 
 // The range of the axis; wide intervals of buckets with few visits are clipped.
-function clickRange(buckets, best) {
+function clickRange(buckets, best, ceiling) {
   const counts = buckets.map(({ visits }) => visits).sort((a, b) => a - b);
   const threshold = counts[Math.floor(counts.length / 2)] / 2;
   const values = buckets.flatMap(({ rate, visits }) =>
     rate ? (visits >= threshold ? [rate.low, rate.high] : []) : [],
   );
-  return roundRange([...values, best.optimum.at(-1), best.random.at(-1)], 5, { floor: 0, ceiling: 1 });
+  return roundRange([...values, best.optimum.at(-1), best.random.at(-1)], 5, { floor: 0, ceiling });
 }
 
 function clickLayers(buckets, best, x, y, clamp) {

@@ -7,8 +7,12 @@ const HOUR = 3600;
 const MIN_PROBABILITY = 0.95; // lower end of the interval from which a ranking is called the best
 
 export const isEqual = (state) => state.surface.treatment === "equal";
+export const isPositionBased = (state) => state.surface.click_model === "position-based";
 export const isEmpty = (state) => state.rounds === 0 || !state.best_rankings?.length;
 export const isProbablyBest = (probability) => probability !== null && probability.low >= MIN_PROBABILITY;
+
+// Maximum of clicks per visit: users who look at each position independently may click all of them.
+export const maxClicks = (state) => (isPositionBased(state) ? state.surface.n_positions : 1);
 
 // The current ranking of a user type.
 export const bestRankingOf = (state, type) => state.best_rankings[isEqual(state) ? 0 : type];
@@ -59,27 +63,33 @@ export function topPosition(state, type) {
   return best.length === 1 ? best[0] : null;
 }
 
-// Wilson's 95% interval for a click rate.
-export function rateInterval(clicks, visits) {
+// Wilson's 95% interval for clicks per visit, from the share of possible clicks. With several possible clicks
+// per visit it is conservative: positions of different click rates vary less than equal ones.
+export function rateInterval(clicks, visits, most = 1) {
   if (visits === 0) return null;
   const z = 1.959964;
-  const rate = Math.min(1, clicks / visits);
-  const scale = 1 + (z * z) / visits;
-  const middle = (rate + (z * z) / (2 * visits)) / scale;
-  const half = (z / scale) * Math.sqrt((rate * (1 - rate)) / visits + (z * z) / (4 * visits * visits));
-  return { estimate: clicks / visits, low: Math.max(0, middle - half), high: Math.min(1, middle + half) };
+  const count = visits * most;
+  const rate = Math.min(1, clicks / count);
+  const scale = 1 + (z * z) / count;
+  const middle = (rate + (z * z) / (2 * count)) / scale;
+  const half = (z / scale) * Math.sqrt((rate * (1 - rate)) / count + (z * z) / (4 * count * count));
+  return {
+    estimate: clicks / visits,
+    low: most * Math.max(0, middle - half),
+    high: most * Math.min(1, middle + half),
+  };
 }
 
 const countsIn = (rows, type) => rows.map((row) => (type === null ? sum(row) : row[type]));
 
 // Visits, clicks and the click rate with its interval in each bucket, of all user types or of one.
-export function rates(series, type = null) {
+export function rates(series, type = null, most = 1) {
   const visits = countsIn(series.visits, type);
   const clicks = countsIn(series.clicks, type);
   return visits.map((count, bucket) => ({
     visits: count,
     clicks: clicks[bucket],
-    rate: rateInterval(clicks[bucket], count),
+    rate: rateInterval(clicks[bucket], count, most),
   }));
 }
 
@@ -92,7 +102,7 @@ export function lastHour(state) {
   return {
     seconds: Math.min(HOUR, age),
     visits: total,
-    rate: rateInterval(sum(clicks), total),
+    rate: rateInterval(sum(clicks), total, maxClicks(state)),
     otherItem,
     otherOrder,
     optimum: {

@@ -1,6 +1,6 @@
 // Sentences about the estimates of positions and items.
 
-import { activeItems, contenders, topPosition } from "./selectors.js";
+import { activeItems, contenders, isPositionBased, topPosition } from "./selectors.js";
 import { formatUserTypes, MAX_TYPES_IN_SENTENCE } from "./names.js";
 import { capitalize, list, percent, shortList } from "./format.js";
 
@@ -13,6 +13,8 @@ function positionsLearned(state) {
   if (count === 1) return "";
   const tops = types.map((_, type) => topPosition(state, type));
   if (tops[0] !== null && tops.every((top) => top === tops[0])) {
+    if (isPositionBased(state))
+      return `Position ${tops[0] + 1} gets the most looks; ${othersText(state, tops[0])}.`;
     const looks = types.map((_, type) => percent(state.positions[type][tops[0]].estimate));
     const shares = types.map((name, type) => `${looks[type]} for ${name}`);
     const text = types.length === 1 ? looks[0] : shortList(shares, MAX_TYPES_IN_SENTENCE);
@@ -29,6 +31,15 @@ function positionsLearned(state) {
     ? `For ${shortList(uncertain, MAX_TYPES_IN_SENTENCE)}, the position with the most looks is not known yet.`
     : "";
   return [clauses.length ? capitalize(`${list(clauses)}.`) : "", unknown].filter(Boolean).join(" ");
+}
+
+// The looks at the other positions, relative to the most looked-at one.
+function othersText(state, top) {
+  const others = state.positions.flatMap((row) => row.filter((_, position) => position !== top));
+  const looks = others.map((one) => one.estimate);
+  const [low, high] = [percent(Math.min(...looks)), percent(Math.max(...looks))];
+  const subject = state.surface.n_positions === 2 ? "the other gets" : "the others get";
+  return `${subject} ${low === high ? low : `${low} to ${high}`} as many`;
 }
 
 function itemsLearned(state) {

@@ -1,6 +1,6 @@
 // Sentences about the current rankings.
 
-import { bestRankingOf, isEqual, isProbablyBest, topPosition } from "./selectors.js";
+import { bestRankingOf, isEqual, isPositionBased, isProbablyBest, topPosition } from "./selectors.js";
 import { formatRanking, formatUserTypes, MAX_TYPES_IN_SENTENCE, sameRanking } from "./names.js";
 import {
   capitalize,
@@ -83,10 +83,10 @@ export function whyShown(state, type) {
   const top = topPosition(state, type);
   const parts = [];
   if (top !== null && state.surface.n_positions > 1) {
-    const looks = percent(state.positions[type][top].estimate);
-    parts.push(
-      `Position ${top + 1} gets ${looks} of looks and shows ${state.surface.items[now.ranking[top]]}. `,
-    );
+    const looks = isPositionBased(state)
+      ? "the most looks"
+      : `${percent(state.positions[type][top].estimate)} of looks`;
+    parts.push(`Position ${top + 1} gets ${looks} and shows ${state.surface.items[now.ranking[top]]}. `);
   }
   return [...parts, ...runnerUpText(state, now), shareSentence(state, type)].filter((part) => part !== "");
 }
