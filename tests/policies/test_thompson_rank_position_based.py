@@ -61,8 +61,8 @@ def test_preferences_are_drawn_from_their_posterior() -> None:
 @pytest.mark.parametrize("looks", [(1.0, 1.0), (1.0, 0.35), (0.35, 1.0)], ids=str)
 def test_means_are_drawn_from_the_upper_half_of_their_posterior(looks: tuple[float, float]) -> None:
     # Quantiles above the middle of 20,000 draws are off by 2% of a deviation; tolerated: 0.65 deviations, the
-    # approximation being off by 0.6 for the first item where it was shown most at the position looked at less,
-    # since the prior has less weight in it. Gamma variables would be off by 1.1 there at level 0.99.
+    # approximation being off by 0.6 for the first item where it was shown most at the position looked at
+    # less, since the prior has less weight in it. Gamma variables would be off by 1.1 there at level 0.99.
     displays = np.array([[[200.0, 20], [60, 60], [6, 18]]])
     chances = np.array([0.9, 0.5, 0.2])[:, None] * np.array(looks)
     rewards = np.round(displays * chances)
@@ -158,17 +158,17 @@ def ratio_interval(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
 
 
 def test_regret_is_close_to_that_of_known_looks() -> None:
-    # 10,000 rounds, 12 replications, fixed seeds: the ratio of the mean regrets was 1.02, with a standard
-    # error of 0.03. PBM-TS is given the looks; ThompsonRank learns them.
+    # 10,000 rounds, 12 replications, fixed seeds: the ratio of the mean regrets is 1.00, with a standard error
+    # of 0.055; over 100 replications it is 1.01, and 1.13 for single looks. PBM-TS is given the looks.
     ours = regrets(ThompsonRank(click_model="position-based"), 10_000, 12)
     theirs = regrets(PBMTS(examination=LOOKS.tolist()), 10_000, 12)
-    assert ours.mean() <= 1.15 * theirs.mean()
+    assert ours.mean() <= 1.1 * theirs.mean()
 
 
 @pytest.mark.campaign
 def test_regret_is_at_most_a_tenth_above_that_of_known_looks() -> None:
-    # The bar: at most 1.1 times the regret of PBM-TS at 100,000 rounds. The upper end of the 95% interval of
-    # 200 replications was 1.0: see docs/thompson-rank.md.
+    # The bar: at most 1.1 times the regret of PBM-TS at 100,000 rounds. The 95% interval of the ratio over 200
+    # replications is 0.955 to 1.022: see docs/thompson-rank.md.
     ours = regrets(ThompsonRank(click_model="position-based"), SUITE.horizon, 200)
     theirs = regrets(PBMTS(examination=LOOKS.tolist()), SUITE.horizon, 200)
     assert ratio_interval(ours, theirs)[1] <= 1.1

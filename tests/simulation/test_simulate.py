@@ -319,9 +319,11 @@ def test_an_infinite_regret_is_refused_beforehand() -> None:
 
 def test_an_infinite_regret_of_several_clicks_is_refused_beforehand() -> None:
     # Finite up to one click per round, as single looks have; position-based rounds may have two.
-    bounded = Utility.from_function(lambda u: u if u <= 1.0 else math.inf, shape="increasing", name="bounded")
+    bounded = Utility.from_function(
+        lambda u: u if u <= 1.0 else math.inf, shape="non-concave", name="bounded"
+    )
     policy = UCBRank(coefficient=0.5, treatment="equal", utility=bounded)
-    problem = Problem([1.0], [[0.5, 0.5]], [[0.9, 0.8, 0.7]])
+    problem = Problem([1.0], [[0.5, 0.5]], [[0.9, 0.5, 0.4]])
     check_simulation(policy, problem, BernoulliRewards(), as_click_model("single-look"))
     with pytest.raises(InvalidInputError, match=r"must be finite for every ranking.*at value 2"):
         check_simulation(policy, problem, BernoulliRewards(), as_click_model("position-based"))
