@@ -158,8 +158,8 @@ def ratio_interval(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
 
 
 def test_regret_is_close_to_that_of_known_looks() -> None:
-    # 10,000 rounds, 12 replications, fixed seeds: the ratio of the mean regrets is 1.00, with a standard error
-    # of 0.055; over 100 replications it is 1.01, and 1.13 for single looks. PBM-TS is given the looks.
+    # 10,000 rounds, 12 replications, fixed seeds: the ratio of the mean regrets is 1.00, with a standard
+    # error of 0.055; over 100 replications it is 1.01, and 1.13 for single looks. PBM-TS is given the looks.
     ours = regrets(ThompsonRank(click_model="position-based"), 10_000, 12)
     theirs = regrets(PBMTS(examination=LOOKS.tolist()), 10_000, 12)
     assert ours.mean() <= 1.1 * theirs.mean()
@@ -167,8 +167,8 @@ def test_regret_is_close_to_that_of_known_looks() -> None:
 
 @pytest.mark.campaign
 def test_regret_is_at_most_a_tenth_above_that_of_known_looks() -> None:
-    # The bar: at most 1.1 times the regret of PBM-TS at 100,000 rounds. The 95% interval of the ratio over 200
-    # replications is 0.955 to 1.022: see docs/thompson-rank.md.
+    # The bar: at most 1.1 times the regret of PBM-TS at 100,000 rounds. The 95% interval of the ratio over
+    # 200 replications is 0.955 to 1.022: see docs/thompson-rank.md.
     ours = regrets(ThompsonRank(click_model="position-based"), SUITE.horizon, 200)
     theirs = regrets(PBMTS(examination=LOOKS.tolist()), SUITE.horizon, 200)
     assert ratio_interval(ours, theirs)[1] <= 1.1

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from banditrank.dashboard._alternatives import find_runner_up
 from banditrank.dashboard._estimated_problem import (
-    EstimatedProblem,
+    EstimatedSurfaceProblem,
     best_equal_rankings,
     click_model_of,
     estimated_problem,
@@ -131,7 +131,7 @@ class Assessment:
 
     surface_counts: SurfaceCounts
     estimates: EstimatesReport
-    problem: EstimatedProblem
+    problem: EstimatedSurfaceProblem
     treatments: list[TreatmentValue]
     current_treatment: int
     best_rankings: list[AssessedRanking]
@@ -200,7 +200,7 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
 
 
 def _assess_personalized(
-    problem: EstimatedProblem,
+    problem: EstimatedSurfaceProblem,
     user_type: int,
     ranking: Rankings,
     samples: UserTypeSamples,
@@ -220,7 +220,7 @@ def _assess_personalized(
 
 
 def _assess_equal(
-    problem: EstimatedProblem,
+    problem: EstimatedSurfaceProblem,
     samples: PosteriorSamples,
     ranking: Rankings,
     utility: Utility,
@@ -251,7 +251,7 @@ def _utility_difference(utility: Utility, weights: Floats, before: Floats, after
 
 
 def _treatment_value(
-    problem: EstimatedProblem,
+    problem: EstimatedSurfaceProblem,
     utility: str | None,
     rankings: Rankings,
     values: Floats,  # (S, N)

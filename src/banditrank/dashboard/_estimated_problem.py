@@ -20,7 +20,7 @@ Rankings = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EstimatedProblem:
+class EstimatedSurfaceProblem:
     """The estimates of a problem under the click model of its surface.
 
     Attributes
@@ -48,7 +48,9 @@ def click_model_of(surface: Surface) -> RankOneClickModel:
     return click_model
 
 
-def estimated_problem(surface: Surface, counts: Counts, *, max_iterations: int = 10_000) -> EstimatedProblem:
+def estimated_problem(
+    surface: Surface, counts: Counts, *, max_iterations: int = 10_000
+) -> EstimatedSurfaceProblem:
     """Return the maximum likelihood estimate of the problem, with the active items.
 
     Item means are at most 1. Arrivals are smoothed by adding one for each user type, so that user types
@@ -67,7 +69,7 @@ def estimated_problem(surface: Surface, counts: Counts, *, max_iterations: int =
         counts, method="likelihood", click_model=click_model_of(surface), max_iterations=max_iterations
     )
     arrivals = counts.arrivals + 1.0
-    return EstimatedProblem(
+    return EstimatedSurfaceProblem(
         arrivals / arrivals.sum(),
         estimates.position_preferences,
         estimates.item_means[:, surface.active_numbers].clip(0.0, 1.0),
@@ -84,14 +86,14 @@ def ranking_value(problem: ProblemLike, ranking: Rankings) -> NDArray[np.float64
     return np.asarray((problem.position_preferences * problem.item_means[:, ranking]).sum(axis=1))
 
 
-def best_rankings(surface: Surface, problem: EstimatedProblem) -> Rankings:
+def best_rankings(surface: Surface, problem: EstimatedSurfaceProblem) -> Rankings:
     """Return the best ranking for each user type under the surface's treatment, shape (N, K)."""
     if surface.treatment == "personalized":
         return best_personalized_rankings(problem)
     return best_equal_rankings(problem, surface.compiled_policy.utility)
 
 
-def best_equal_rankings(problem: EstimatedProblem, utility: Utility) -> Rankings:
+def best_equal_rankings(problem: EstimatedSurfaceProblem, utility: Utility) -> Rankings:
     """Return the best ranking for all user types as equal rows, shape (N, K)."""
     ranking = solve(problem, utility, time_limit=_SOLVER_TIMEOUT_SECONDS).ranking
     return np.tile(np.asarray(ranking, dtype=np.intp), (problem.n_user_types, 1))

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.dashboard._estimated_problem import (
-    EstimatedProblem,
+    EstimatedSurfaceProblem,
     click_model_of,
     random_values,
     ranking_value,
@@ -87,7 +87,7 @@ class SurfaceProblem:
         )
         self.optimal_values = np.array([self.values(active[ranking])[i] for i, ranking in enumerate(best)])
         self.random_values: Floats = random_values(
-            EstimatedProblem(self.arrival_rates, self.position_preferences, active_problem.item_means)
+            EstimatedSurfaceProblem(self.arrival_rates, self.position_preferences, active_problem.item_means)
         )
         self._utility_gaps: dict[tuple[int, ...], float] = {}
 

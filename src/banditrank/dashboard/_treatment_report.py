@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
-from banditrank.dashboard._estimated_problem import EstimatedProblem, estimated_problem
+from banditrank.dashboard._estimated_problem import EstimatedSurfaceProblem, estimated_problem
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.engine._surface import Surface
 from banditrank.model._values import best_personalized_rankings
@@ -151,7 +151,7 @@ def report_treatments(
 def _item_treatments(
     surface: Surface,
     counts: Counts,
-    problem: EstimatedProblem,
+    problem: EstimatedSurfaceProblem,
     personalized_rankings: NDArray[np.intp],
     equal_rankings: NDArray[np.intp],
 ) -> list[ItemTreatment]:
@@ -167,7 +167,7 @@ def _item_treatments(
 
 
 def _expected_exposures(
-    surface: Surface, problem: EstimatedProblem, rankings: NDArray[np.intp]
+    surface: Surface, problem: EstimatedSurfaceProblem, rankings: NDArray[np.intp]
 ) -> list[Exposure]:
     """Return the exposure of each item if every user type is shown its row of rankings, shape (N, K)."""
     numbers = np.asarray(surface.active_numbers, dtype=np.intp)[rankings]  # (N, K)
