@@ -9,7 +9,6 @@ from banditrank.dashboard._alternatives import find_runner_up
 from banditrank.dashboard._estimated_problem import (
     EstimatedSurfaceProblem,
     best_equal_rankings,
-    click_model_of,
     estimated_problem,
     ranking_value,
 )
@@ -154,7 +153,7 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
     samples = PosteriorSamples(
         counts.select_items(surface.active_numbers),
         seed=surface_counts.version,
-        click_model=click_model_of(surface),
+        click_model=surface.click_model,
     )
     values = np.empty((len(rankings), samples.n_samples, problem.n_user_types))  # of each treatment
     personal_optima = np.empty(values.shape[1:])  # (S, N): value of each user type's own best ranking

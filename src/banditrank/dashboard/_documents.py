@@ -22,7 +22,7 @@ from banditrank.dashboard._document_schemas import (
     TreatmentDocument,
     format_timestamp,
 )
-from banditrank.dashboard._estimated_problem import click_model_of, random_values
+from banditrank.dashboard._estimated_problem import random_values
 from banditrank.dashboard._last_hour import HourTotals
 from banditrank.dashboard._posterior_samples import Interval
 from banditrank.dashboard._recent_impressions import RecentImpressions
@@ -165,7 +165,7 @@ def _surface(surface: Surface) -> SurfaceDocument:
         "treatment": surface.treatment,
         "utility": surface.utility,
         "policy": surface.compiled_policy.name,
-        "click_model": click_model_of(surface),
+        "click_model": surface.click_model,
         "items": list(surface.items),
         "retired": list(surface.retired),
         "user_types": list(surface.user_types),

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from banditrank.counts._counts import Counts
 from banditrank.engine._surface import Surface
 from banditrank.estimators._estimates import estimate
-from banditrank.model._click_models import RankOneClickModel
 from banditrank.model._problem import ProblemLike
 from banditrank.model._values import best_personalized_rankings
 from banditrank.solvers._solve import solve
@@ -42,12 +41,6 @@ class EstimatedSurfaceProblem:
         return len(self.arrival_rates)
 
 
-def click_model_of(surface: Surface) -> RankOneClickModel:
-    """Return the click model of a surface; single looks if it does not state one."""
-    click_model: RankOneClickModel = getattr(surface, "click_model", "single-look")
-    return click_model
-
-
 def estimated_problem(
     surface: Surface, counts: Counts, *, max_iterations: int = 10_000
 ) -> EstimatedSurfaceProblem:
@@ -66,7 +59,7 @@ def estimated_problem(
         Maximum number of iterations of the estimator; a few are enough to find the best items.
     """
     estimates = estimate(
-        counts, method="likelihood", click_model=click_model_of(surface), max_iterations=max_iterations
+        counts, method="likelihood", click_model=surface.click_model, max_iterations=max_iterations
     )
     arrivals = counts.arrivals + 1.0
     return EstimatedSurfaceProblem(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard._estimated_problem import click_model_of
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.estimators._estimates import arrival_rates, estimate
 from banditrank.estimators._intervals import confidence_intervals
@@ -92,7 +91,7 @@ def report_estimates(surface_counts: SurfaceCounts, *, level: float = 0.95) -> E
         If the level is out of range.
     """
     surface, counts = surface_counts.surface, surface_counts.counts
-    click_model = click_model_of(surface)
+    click_model = surface.click_model
     intervals = confidence_intervals(counts, level=level, click_model=click_model)
     estimates = estimate(counts, method="likelihood", click_model=click_model)
     shares = arrival_rates(counts).tolist()

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.dashboard._estimated_problem import click_model_of, ranking_value
+from banditrank.dashboard._estimated_problem import ranking_value
 from banditrank.engine._allowed_items import AllowedColumns, AllowedItems
 from banditrank.engine._counts_replica import CountsReplica
 from banditrank.engine._engine import Engine
@@ -270,7 +270,7 @@ def _restore_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRan
 
 def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> SampledProblem:
     """Return the estimates from the counts, of one user type or of all."""
-    click_model = click_model_of(snapshot.surface)
+    click_model = snapshot.surface.click_model
     estimates = estimate(snapshot.counts, method="likelihood", click_model=click_model)
     means = estimates.item_means.clip(0.0, 1.0)
     if user_type is None:

@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from banditrank.dashboard._estimated_problem import (
     EstimatedSurfaceProblem,
-    click_model_of,
     random_values,
     ranking_value,
 )
@@ -77,7 +76,7 @@ class SurfaceProblem:
         active = np.asarray(surface.active_numbers, dtype=np.intp)
         self.arrival_rates = arrivals / arrivals.sum()
         active_problem = Problem(self.arrival_rates, preferences, self.item_means[:, active])
-        click_model = as_click_model(click_model_of(surface))
+        click_model = as_click_model(surface.click_model)
         self.position_preferences = click_model.position_weights(active_problem)
         best = best_rankings(
             active_problem,

@@ -18,10 +18,10 @@ from banditrank.errors import (
     UnsolvableError,
     one_line,
 )
+from banditrank.model._click_models import RankOneClickModel
 from banditrank.policies._base import CompiledPolicy, Treatment
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
-SurfaceClickModel: TypeAlias = Literal["single-look", "position-based"]
 
 MAX_USER_TYPES, MAX_ITEMS, MAX_POSITIONS = 1_000, 10_000, 100
 MAX_CELLS = 2_000_000
@@ -157,7 +157,7 @@ class Surface:
     unreported: Unreported = "not-clicked"
     refresh_seconds: float = 0.25
     keep_seconds: float = 30 * _DAY
-    click_model: SurfaceClickModel = "single-look"
+    click_model: RankOneClickModel = "single-look"
     allow_short_rankings: bool = False
     compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
 
@@ -186,7 +186,7 @@ class Surface:
             treatment=self.treatment,
             utility=self.utility,
             coefficient=self.coefficient,
-            click_model=getattr(self, "click_model", "single-look"),
+            click_model=self.click_model,
         )
         policy.kernel(n_items=len(self.items), n_positions=self.n_positions)  # raises if it is too large
         object.__setattr__(self, "compiled_policy", policy)
@@ -194,7 +194,7 @@ class Surface:
     def _check_feedback_settings(self) -> None:
         for setting, allowed in (
             ("unreported", get_args(Unreported)),
-            ("click_model", get_args(SurfaceClickModel)),
+            ("click_model", get_args(RankOneClickModel)),
         ):
             if getattr(self, setting) not in allowed:
                 raise UnknownNameError(setting, getattr(self, setting), allowed)

@@ -22,10 +22,10 @@ from banditrank.engine._surface import (
     SURFACE_NAME_RULE,
     ItemChanges,
     Surface,
-    SurfaceClickModel,
     Unreported,
     name_list_rule,
 )
+from banditrank.model._click_models import RankOneClickModel
 from banditrank.policies._base import Treatment
 from banditrank.service._body_validation import RULE
 
@@ -88,7 +88,7 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     unreported: Unreported | msgspec.UnsetType = msgspec.UNSET
     refresh_seconds: Annotated[float, _seconds(REFRESH_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
     keep_seconds: Annotated[float, _seconds(KEEP_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
-    click_model: SurfaceClickModel | msgspec.UnsetType = msgspec.UNSET
+    click_model: RankOneClickModel | msgspec.UnsetType = msgspec.UNSET
     allow_short_rankings: bool | msgspec.UnsetType = msgspec.UNSET
 
 
