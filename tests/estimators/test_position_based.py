@@ -113,7 +113,7 @@ def test_flat_directions_have_the_documented_estimates() -> None:
     st.floats(0.01, 100),
     st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1)), min_size=1, max_size=6),
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 def test_a_factor_maximises_its_part_of_the_likelihood(
     rewards: float, terms: list[tuple[float, float]]
 ) -> None:
@@ -189,7 +189,7 @@ counts_strategy = st.integers(1, 4).flatmap(
 
 
 @given(counts_strategy, st.sampled_from([0.5, 0.95, 0.999]), st.sampled_from([1, 1e-9]))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
 def test_intervals_contain_their_estimates_and_lie_in_the_unit_interval(
     cells: np.ndarray, level: float, unit: float
 ) -> None:
