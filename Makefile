@@ -13,7 +13,9 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Everything for development. `make run` and `make test` install only the requirements that they need.
 setup: .venv/development
 
-# Without bytecode, which Python writes for the modules that it imports.
+# Without bytecode, which Python writes for the modules that it imports, whatever the environment says: otherwise each
+# process of the tests compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .venv/demo .venv/test .venv/development: .venv/%: requirements/%.txt pyproject.toml
@@ -26,10 +28,9 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 run: .venv/demo
 	$(BIN)/banditrank demo $(if $(ROUNDS),--rounds $(ROUNDS))
 
-# mypy uses one processor, and the tests with the lowest uvicorn wait: two at a time.
+# mypy uses one processor, and the tests with the lowest uvicorn wait most of the time: two at a time.
 test: .venv/test .venv/lowest/ready
-	$(MAKE) --jobs=2 lint types layers workflows lowest
-	$(MAKE) unit
+	$(MAKE) --jobs=2 lint types layers workflows lowest unit
 
 lint: .venv/test
 	$(BIN)/ruff check
@@ -71,7 +72,7 @@ wheel: .venv/test
 
 # Tests of undocumented parts of uvicorn with the lowest allowed version; `unit` uses the highest.
 lowest: .venv/lowest/ready
-	PYTHONPATH=.venv/lowest BANDITRANK_UVICORN=lowest $(BIN)/pytest -p no:cacheprovider --numprocesses=auto \
+	PYTHONPATH=.venv/lowest BANDITRANK_UVICORN=lowest $(BIN)/pytest --quiet -p no:cacheprovider --numprocesses=2 \
 		tests/service/test_uvicorn_versions.py tests/service/test_bad_connections.py tests/service/test_framing.py
 
 .venv/lowest/ready: requirements/lowest.txt .venv/test
