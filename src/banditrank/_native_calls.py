@@ -45,15 +45,15 @@ class NativeArguments:
     """
 
     def __init__(self, values: tuple[Any, ...], rng: np.random.Generator | None = None) -> None:
-        self._arguments = (values, rng)
-        self._layout = (_layout(values), rng is None)
-        n_words = _N_WORDS.get(self._layout)
-        if n_words is None:
-            n_words = _N_WORDS[self._layout] = int(_store(values, rng, np.zeros(0, dtype=np.uint64)))
-        owner = _Memory(8 * n_words)
-        owner.values = self._arguments
+        key = (_layout(values), rng is None)
+        layout = _LAYOUTS.get(key)
+        if layout is None:
+            layout = _LAYOUTS.setdefault(key, _Layout(values, rng))
+        self._layout = layout
+        owner = _Memory(8 * layout.n_words)
+        owner.values = (values, rng)
         self.memory = np.frombuffer(owner, dtype=np.uint64)
-        _store(values, rng, self.memory)
+        layout.store(values, rng, self.memory)
         self.address = self.memory.ctypes.data
 
     def native_function(self, function: Callable[..., None]) -> int:
@@ -65,12 +65,11 @@ class NativeArguments:
             Takes a pointer for `load_arguments` and two integers. Its machine code is cached only if it is a
             function of a module, or comes from `wrap_formula`.
         """
-        key = (function, self._layout)
-        address = _ADDRESSES.get(key)
+        address = self._layout.addresses.get(function)
         if address is None:
-            pointer = types.CPointer(_numba.typeof(self._arguments))
+            pointer = types.CPointer(self._layout.arguments_type)
             signature = types.void(pointer, types.intp, types.intp)
-            address = _ADDRESSES[key] = compile_native(function, signature)
+            address = self._layout.addresses[function] = compile_native(function, signature)
         return address
 
     def __reduce__(self) -> NoReturn:
@@ -83,8 +82,30 @@ class _Memory(bytearray):
     values: Any
 
 
-_N_WORDS: dict[tuple[Any, ...], int] = {}  # sizes of tuples, by layout
-_ADDRESSES: dict[tuple[Any, ...], int] = {}  # of native functions
+class _Layout:
+    """Machine code for all arguments with the types of the given ones.
+
+    Attributes
+    ----------
+    n_words
+        Size of the arguments in memory.
+    store
+        The machine code of `_store`. Called as a function, it would determine the types at every call, which
+        takes longer than ranking under equal treatment.
+    addresses
+        Addresses of native functions.
+    """
+
+    def __init__(self, values: tuple[Any, ...], rng: np.random.Generator | None) -> None:
+        memory = np.zeros(0, dtype=np.uint64)
+        self.n_words = int(_store(values, rng, memory))
+        self.arguments_type = _numba.typeof((values, rng))
+        signature = (*self.arguments_type, _numba.typeof(memory))
+        self.store: Callable[..., object] = _store_code.overloads[signature].entry_point
+        self.addresses: dict[Callable[..., None], int] = {}
+
+
+_LAYOUTS: dict[tuple[Any, ...], _Layout] = {}
 
 
 def _layout(value: Any) -> Any:
@@ -105,6 +126,9 @@ def _store(values: Any, rng: np.random.Generator | None, memory: Any) -> Any:
     if memory.size >= n_words:
         _store_at(memory.ctypes.data, arguments)
     return n_words
+
+
+_store_code: Any = _store  # a dispatcher of Numba, which has no types
 
 
 @inlined
