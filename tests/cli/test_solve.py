@@ -281,7 +281,14 @@ with event.install_listener("numba:compile", Listener()):
 """
 
 
-@pytest.mark.parametrize("solver", ["assignment", "enumeration", "permutation-lp"])
+@pytest.mark.parametrize(
+    "solver",
+    [
+        "permutation-lp",
+        pytest.param("assignment", marks=pytest.mark.campaign),  # each compiles with an empty cache
+        pytest.param("enumeration", marks=pytest.mark.campaign),
+    ],
+)
 def test_compilation_is_announced_and_not_counted_as_time_to_solve(solver: str, tmp_path: Path) -> None:
     """With an empty cache: all formulas are compiled before the solver runs, and none after."""
     words = [sys.executable, "-c", COLD, "solve", "kdd2012", "--solver", solver, "--json", "-"]
