@@ -85,7 +85,9 @@ def test_every_surface_fits_every_width(made: Made, server: Fixture, open_page: 
     assert page.locator(".none.bad").count() == 0
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    "width", [320, 1440, *(pytest.param(width, marks=pytest.mark.campaign) for width in (390, 820))]
+)
 def test_a_page_that_opens_narrow_fits(width: int, server: Fixture, open_page: OpenPage) -> None:
     assert_fits(settled(open_page(server.page("three"), width=width)), width)
 

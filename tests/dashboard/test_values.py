@@ -17,6 +17,7 @@ THREE = make("three", types=("New", "Returning", "Member"), n_positions=3, treat
 UNKNOWN = make("unknown", truth=False)
 SIX = make("six", types=("New", "Returning", "Member", "Guest", "Staff", "Press"), seed=5)
 SEVERAL = make("several", n_positions=3, click_model="position-based")  # clicks per visit
+IN_DEPTH = pytest.mark.campaign
 PIXEL = 1.0  # tolerance, since printed numbers are rounded
 
 # Returns the axis labels, and the positions of marks and intervals, of a chart with a horizontal axis.
@@ -75,8 +76,15 @@ def assert_marks_agree_with_the_table(page: Page, key: str, rows: list[list[str]
             assert true == pytest.approx(place(number_in(row[truth])), abs=PIXEL), row
 
 
-@pytest.mark.parametrize("made", [TWO, THREE, UNKNOWN, SEVERAL], ids=lambda made: made.name)
-@pytest.mark.parametrize("width", [390, 1440])
+# Opening a page takes half a second of the processor: each surface at one width, at the other in depth.
+@pytest.mark.parametrize(
+    ("made", "width"),
+    [
+        pytest.param(made, width, id=f"{width}-{made.name}", marks=marks)
+        for made, usual in ((TWO, 390), (THREE, 1440), (UNKNOWN, 1440), (SEVERAL, 390))
+        for width, marks in ((usual, ()), (390 + 1440 - usual, IN_DEPTH))
+    ],
+)
 def test_estimates(made: Made, width: int, server: Fixture, shared_page: OpenPage) -> None:
     page = settled(shared_page(server.page(made.name), width=width))
     types = made.dashboard["surface"]["user_types"]
@@ -139,8 +147,17 @@ def test_values_under_each_treatment(made: Made, server: Fixture, shared_page: O
         assert words.startswith(f"{row[0]}: {row[1]} ({row[2]})")
 
 
-@pytest.mark.parametrize("made", [TWO, UNKNOWN, SEVERAL], ids=lambda made: made.name)
-@pytest.mark.parametrize("who", ["All", "Female"])
+@pytest.mark.parametrize(
+    ("made", "who"),
+    [
+        pytest.param(TWO, "All", id="two-All"),
+        pytest.param(UNKNOWN, "Female", id="unknown-Female"),
+        pytest.param(SEVERAL, "All", id="several-All"),
+        pytest.param(TWO, "Female", id="two-Female", marks=IN_DEPTH),
+        pytest.param(UNKNOWN, "All", id="unknown-All", marks=IN_DEPTH),
+        pytest.param(SEVERAL, "Female", id="several-Female", marks=IN_DEPTH),
+    ],
+)
 def test_clicks(made: Made, who: str, server: Fixture, shared_page: OpenPage) -> None:
     page = settled(shared_page(server.page(made.name)))
     page.get_by_role("radio", name=who).check(force=True)

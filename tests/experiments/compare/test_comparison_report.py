@@ -40,8 +40,15 @@ def directory(suites: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory)
     return path
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "light"),
+        (1440, "dark"),
+        pytest.param(390, "dark", marks=pytest.mark.campaign),
+        pytest.param(1440, "light", marks=pytest.mark.campaign),
+    ],
+)
 def test_it_can_be_used_at_any_width_in_both_schemes(
     width: int,
     scheme: Literal["light", "dark"],
