@@ -53,7 +53,7 @@ def test_it_conforms(check) -> None:  # noqa: ANN001
     check(MODEL)
 
 
-@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+@pytest.mark.parametrize("treatment", ["personalized", pytest.param("equal", marks=pytest.mark.campaign)])
 def test_regret_is_measured_against_the_models_own_optimum(treatment: str) -> None:
     aim = {"treatment": treatment, "utility": NASH}
     settings = {"problem": PROBLEM, "horizon": 2000, "replications": 2, "seed": 1, "click_model": MODEL}

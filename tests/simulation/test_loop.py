@@ -63,8 +63,12 @@ POLICIES = [
 PROBLEMS = [SMALL, MANY_ITEMS, ALL_SHOWN, ONE_POSITION]
 IN_DEPTH = pytest.mark.campaign
 
+# Full recomputation takes most of the time. Short runs leave the initial phase where long ones do.
+run_lengths = pytest.mark.parametrize("horizon", [600, pytest.param(1500, marks=IN_DEPTH)])
+
 
 # Every policy with one problem in turn, with the others in depth.
+@run_lengths
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
@@ -78,8 +82,8 @@ IN_DEPTH = pytest.mark.campaign
         for column, problem in enumerate(PROBLEMS)
     ],
 )
-def test_the_loop_equals_full_recomputation(policy: CompiledPolicy, problem: Problem) -> None:
-    settings = {"horizon": 1500, "replications": 1, "seed": 3, "rewards": BetaRewards(3.0)}
+def test_the_loop_equals_full_recomputation(policy: CompiledPolicy, problem: Problem, horizon: int) -> None:
+    settings = {"horizon": horizon, "replications": 1, "seed": 3, "rewards": BetaRewards(3.0)}
     fast = simulate(policy, problem, **settings)
     full = simulate(Recomputed(policy), problem, **settings)
     assert fast.regret == pytest.approx(full.regret, abs=1e-9)
@@ -107,15 +111,17 @@ def test_the_loop_keeps_its_digits_when_first_rewards_are_tiny(seed: int) -> Non
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
 
 
+@run_lengths
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
+def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int, horizon: int) -> None:
     # Clicks are whole numbers, so that few of them make exact ties.
-    settings = {"horizon": 1500, "replications": 1, "seed": seed}
+    settings = {"horizon": horizon, "replications": 1, "seed": seed}
     for policy in (TypeBlindUCB(coefficient=1.0), UCBRank(coefficient=0.5), GreedyRank(coefficient=0.5)):
         fast, full = (simulate(each, SMALL_REWARDS, **settings) for each in (policy, Recomputed(policy)))
         assert fast.regret == pytest.approx(full.regret, abs=1e-9)
 
 
+@run_lengths
 @pytest.mark.parametrize(
     ("solver", "utility"),
     [
@@ -130,9 +136,9 @@ def test_the_loop_settles_ties_as_a_full_recomputation_does(seed: int) -> None:
     ],
     ids=str,
 )
-def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver: str) -> None:
+def test_enumeration_in_the_loop_equals_full_recomputation(utility: str, solver: str, horizon: int) -> None:
     policy = UCBRank(coefficient=0.5, treatment="equal", utility=utility, solver=solver)
-    settings = {"horizon": 1500, "replications": 1, "seed": 3}
+    settings = {"horizon": horizon, "replications": 1, "seed": 3}
     fast = simulate(policy, kdd2012(), **settings)
     full = simulate(Recomputed(policy), kdd2012(), **settings)
     assert fast.regret == pytest.approx(full.regret, abs=1e-9)
