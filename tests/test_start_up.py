@@ -67,10 +67,8 @@ SIMULATION = (
 
 def test_machine_code_is_kept_for_the_next_process() -> None:
     simulate(UCBRank(coefficient=0.25, treatment="equal"), kdd2012(), 100, 1, 0)  # as other tests do
-    loaded = python(SIMULATION)
-    if loaded != "4 4\n":  # another worker has overwritten an index of the cache, which has no lock
-        loaded = python(SIMULATION)
-    assert loaded == "4 4\n"
+    # Other workers compile, too, and may overwrite an index of the cache, which has no lock.
+    assert any(python(SIMULATION) == "4 4\n" for _ in range(6))
 
 
 @pytest.mark.campaign
