@@ -72,7 +72,7 @@ wheel: .venv/test
 
 # Tests of undocumented parts of uvicorn with the lowest allowed version; `unit` uses the highest.
 lowest: .venv/lowest/ready
-	PYTHONPATH=.venv/lowest BANDITRANK_UVICORN=lowest $(BIN)/pytest --quiet -p no:cacheprovider --numprocesses=2 \
+	PYTHONPATH=.venv/lowest UVICORN_VERSION=lowest $(BIN)/pytest --quiet -p no:cacheprovider --numprocesses=2 \
 		tests/service/test_uvicorn_versions.py tests/service/test_bad_connections.py tests/service/test_framing.py
 
 .venv/lowest/ready: requirements/lowest.txt .venv/test

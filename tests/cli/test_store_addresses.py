@@ -194,7 +194,7 @@ def test_a_file_with_a_password_that_others_can_read_is_warned_about(
 def test_no_password_is_printed_of_a_settings_file(capsys: pytest.CaptureFixture, value: str) -> None:
     Path("settings.toml").write_text(f"store = {value}")
     _, output, complaint = run(capsys, "serve", "--config", "settings.toml")
-    assert "store must be like" in complaint
+    assert "store must be text" in complaint
     assert SECRET not in output + complaint
     assert SECRET not in repr(Settings(store=f"redis://:{SECRET}@host/0"))
 

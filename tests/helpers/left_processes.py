@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-_VARIABLE = "BANDITRANK_TEST_SESSION"
+_VARIABLE = "TEST_SESSION_OF_BANDITRANK"
 _MAX_SECONDS = 60.0  # for processes that are ending, on a busy machine
 
 

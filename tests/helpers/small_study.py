@@ -20,7 +20,7 @@ from banditrank.simulation._progress import Advance
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STUCK_FILE = "BANDITRANK_TEST_STUCK_FILE"
+STUCK_FILE = "STUCK_FILE_OF_BANDITRANK"
 """Environment variable with the name of a file that the job ``second`` creates before it hangs."""
 
 

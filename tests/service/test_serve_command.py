@@ -131,7 +131,10 @@ def test_the_settings_file_is_read_and_overridden(tmp_path: Path) -> None:
         (["serve", "--config", "missing.toml"], "--config must be a readable file"),
         (["serve", "--config", "bad.toml"], "--config must be a TOML file"),
         (["serve", "--config", "unknown.toml"], "did you mean port"),
-        (["serve", "--config", "wrong.toml"], "port must be like 8420, got 'x'"),
+        (
+            ["serve", "--config", "wrong.toml"],
+            "wrong.toml: port must be a whole number from 0 to 65,535, got 'x'",
+        ),
         (["serve", "--host", "256.0.0.1", "--store", "memory:"], "--host must be an address"),
         (["keys", "create", "x", "--rights", "write"], "--rights must be one of"),
         (["keys", "create", "x" * 101], "name must be 1 to 100 printable"),

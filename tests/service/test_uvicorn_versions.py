@@ -20,7 +20,7 @@ def test_the_lowest_and_highest_versions_are_tested() -> None:
     assert f"\nuvicorn=={lowest} " in (ROOT / "requirements" / "lowest.txt").read_text()
     for requirements in ("demo.txt", "test.txt", "development.txt"):
         assert f"\nuvicorn=={highest}" in (ROOT / "requirements" / requirements).read_text()
-    if os.environ.get("BANDITRANK_UVICORN") == "lowest":
+    if os.environ.get("UVICORN_VERSION") == "lowest":
         assert uvicorn.__version__ == lowest
     else:
         assert uvicorn.__version__.startswith(highest)

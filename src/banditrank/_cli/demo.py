@@ -86,7 +86,7 @@ def demo_command(
 
     # The environment variable is ignored: it may name the store of a production service.
     with (
-        store_address(store, store_file, variable=None) as address,
+        store_address(store, store_file, reads_environment=False) as address,
         ExitStack() as announcement,
     ):
 

@@ -23,12 +23,21 @@ def serve_command(
     store_file: StoreFileOption = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="TOML file with these and further settings; options override it."),
+        typer.Option(
+            metavar="FILE",
+            help="TOML file with these and further settings; options and environment variables override it.",
+            show_default="$BANDITRANK_CONFIG",
+        ),
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Number of processes.", show_default="1")] = None,
     require_keys: Annotated[
-        bool, typer.Option("--require-keys", help="Require API keys also on the loopback address.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--require-keys/--no-require-keys",
+            help="Require API keys also on the loopback address.",
+            show_default="no-require-keys",
+        ),
+    ] = None,
     allow_origins: Annotated[
         list[str] | None,
         typer.Option(
@@ -40,19 +49,24 @@ def serve_command(
         ),
     ] = None,
     log_requests: Annotated[
-        bool, typer.Option("--log-requests", help="Log all requests, not only failed ones.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--log-requests/--no-log-requests",
+            help="Log all requests, not only failed ones.",
+            show_default="no-log-requests",
+        ),
+    ] = None,
 ) -> None:
     """Serve rankings and learn from feedback over HTTP.
 
     Runs until Ctrl-C or SIGTERM, then finishes open requests and writes pending feedback. Logs JSON lines to
-    standard error.
+    standard error. Environment variables set what options do not: BANDITRANK_PORT is --port, and so on.
     """
     with requires("service", "banditrank serve"):
         import uvloop  # noqa: F401 - uvicorn would run without it, only slower
 
+        from banditrank.service._configuration import load_settings
         from banditrank.service._server import serve
-        from banditrank.service._settings import Settings
 
     with store_address(store, store_file) as address:
         given = {
@@ -60,10 +74,10 @@ def serve_command(
             "port": port,
             "store": address,
             "workers": workers,
-            "require_keys": require_keys or None,
+            "require_keys": require_keys,
             "allow_origins": allow_origins or None,
-            "log_requests": log_requests or None,
+            "log_requests": log_requests,
         }
-        overriding = {name: value for name, value in given.items() if value is not None}
-        settings = Settings(**overriding) if config is None else Settings.from_file(config, **overriding)  # type: ignore[arg-type]
-        serve(settings)
+        options = {name: value for name, value in given.items() if value is not None}
+        with load_settings(options, config) as settings:
+            serve(settings)

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from banditrank.errors import InvalidInputError
+from banditrank.service._configuration import STORE_FILE_VARIABLE, STORE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from banditrank.storage._base import Store
-
-STORE_VARIABLE = "BANDITRANK_STORE"
-"""Environment variable that holds the address of the store."""
 
 PersistentStoreOption = Annotated[
     str | None,
@@ -49,43 +47,48 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def store_address(
-    store: str | None, store_file: Path | None, *, variable: str | None = STORE_VARIABLE
+    store: str | None, store_file: Path | None, *, reads_environment: bool = True
 ) -> "Iterator[str | None]":
     """Yield the address of a command's store, or None if none is given.
 
-    ``--store`` takes precedence over ``--store-file``, and that over the environment variable. The variable
-    is removed from the environment, so that child processes do not inherit it. Errors about the store that
-    the block raises name the source of its address.
+    ``--store`` takes precedence over ``--store-file``, and that over `STORE_VARIABLE` or
+    `STORE_FILE_VARIABLE`. `STORE_VARIABLE` is removed from the environment, so that child processes do not
+    inherit it. Errors about the store that the block raises name the source of its address.
 
     Parameters
     ----------
     store, store_file
         Values of the options of these names.
-    variable
-        Environment variable to read; None to read none.
+    reads_environment
+        Whether to read the environment variables.
 
     Raises
     ------
     InvalidInputError
-        If ``--store`` contains a password, which other users of the machine can see, or the file is not
-        readable.
+        If ``--store`` contains a password, which other users of the machine can see, the file is not
+        readable, or both environment variables are set.
     """
     from banditrank.storage._addresses import has_password, redacted
 
-    inherited = None if variable is None else os.environ.pop(variable, None)
+    inherited = os.environ.pop(STORE_VARIABLE, None) if reads_environment else None
+    inherited_file = os.environ.get(STORE_FILE_VARIABLE) if reads_environment else None
     source = "store"
     if store is not None:
         if has_password(store):
-            instead = "--store-file" if variable is None else f"--store-file or {variable}"
+            instead = f"--store-file or {STORE_VARIABLE}" if reads_environment else "--store-file"
             rule = f"must hold no password, which other users of the machine can see: use {instead}"
             raise InvalidInputError("store", rule, redacted(store))
         address: str | None = store
     elif store_file is not None:
-        source, address = "--store-file", _read_address(store_file)
+        source, address = "--store-file", _read_address(store_file, "--store-file")
+    elif inherited_file:
+        if inherited:
+            rule = f"must be unset if {STORE_VARIABLE} is set"
+            raise InvalidInputError(STORE_FILE_VARIABLE, rule, inherited_file)
+        source, address = STORE_FILE_VARIABLE, _read_address(Path(inherited_file), STORE_FILE_VARIABLE)
     else:
         address = inherited or None
-        if address is not None and variable is not None:
-            source = variable
+        source = STORE_VARIABLE if inherited else source
     try:
         yield address
     except InvalidInputError as error:
@@ -94,18 +97,18 @@ def store_address(
         raise InvalidInputError(source, error.rule, error.value) from None
 
 
-def _read_address(path: Path) -> str:
+def _read_address(path: Path, source: str) -> str:
     from banditrank._files import is_private
     from banditrank.storage._addresses import has_password
 
     try:
         address = path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise InvalidInputError.from_os("--store-file", "must be a readable file", path, error) from None
+        raise InvalidInputError.from_os(source, "must be a readable file", path, error) from None
     except UnicodeDecodeError:
         address = ""
     if not address.isprintable() or not address:
-        raise InvalidInputError("--store-file", "must hold one line, the address of a store", str(path))
+        raise InvalidInputError(source, "must hold one line, the address of a store", str(path))
     if has_password(address) and not is_private(path):
         logger.warning("file with a password is accessible to other users: %s", path)
     return address

@@ -1,26 +1,22 @@
 """Settings of the service."""
 
-import logging
-import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from banditrank._checks import check_integer, check_number
-from banditrank._files import is_private
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError
+from banditrank.service._configuration import load_settings
 from banditrank.service._cors import check_origins
 from banditrank.service._host_check import is_loopback
-from banditrank.storage._addresses import has_password, is_in_memory
+from banditrank.storage._addresses import is_in_memory
 from banditrank.storage._base import Store
 from banditrank.storage._factory import DEFAULT_STORE, open_store
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of ``banditrank serve``, from the command line or a TOML file.
+    """Settings of ``banditrank serve``, from the command line, environment variables or a TOML file.
 
     Parameters
     ----------
@@ -76,6 +72,7 @@ class Settings:
     allow_origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        self._check_types()
         check_integer("port", self.port, 0, 65_535)
         check_integer("workers", self.workers, 1, 64)
         check_integer("max_body_bytes", self.max_body_bytes, 1024, 1 << 28)
@@ -121,28 +118,17 @@ class Settings:
         InvalidInputError
             If the file cannot be read, or a setting is unknown or invalid.
         """
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidInputError.from_os("--config", "must be a readable file", path, error) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInputError("--config", f"must be a TOML file ({error})", str(path)) from None
-        known = {one.name: one for one in fields(cls)}
-        for name, value in values.items():
-            if name not in known:
-                raise UnknownNameError(f"{path}", name, known)
-            default = known[name].default
-            if not _has_type_of(value, default):
-                expected = "a list" if isinstance(default, tuple) else f"like {default!r}"
-                shown = type(value).__name__ if name == "store" else value  # may contain a password
-                raise InvalidInputError(f"{path}: {name}", f"must be {expected}", shown)
-        if has_password(values.get("store", "")) and not is_private(path):
-            logger.warning("file with a password is accessible to other users: %s", path)
-        return cls(**{**values, **overrides})
+        with load_settings(overrides, path, {}) as settings:
+            return settings
 
-
-def _has_type_of(value: Any, default: Any) -> bool:
-    """Return whether a value of a TOML file has the type of a setting."""
-    if isinstance(default, tuple):
-        return type(value) is list
-    return type(value) is type(default) or (isinstance(default, float) and type(value) is int)
+    def _check_types(self) -> None:
+        """Check the types of settings that have no range."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(one.default, bool) and not isinstance(value, bool):
+                raise InvalidInputError(one.name, "must be true or false", value)
+            if isinstance(one.default, tuple) and not isinstance(value, tuple | list):
+                raise InvalidInputError(one.name, "must be a list", value)
+            if isinstance(one.default, str) and not isinstance(value, str):
+                shown = type(value).__name__ if one.name == "store" else value  # may contain a password
+                raise InvalidInputError(one.name, "must be text", shown)
