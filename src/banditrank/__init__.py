@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from banditrank.errors import (
         AlreadyExistsError,
         BanditRankError,
+        CompilingError,
         ConflictingFeedbackError,
         ExpiredRankingError,
         FeedbackError,
@@ -111,6 +112,7 @@ __all__ = [
     "BetaRewards",
     "Cascade",
     "ClickModel",
+    "CompilingError",
     "ConfidenceIntervals",
     "ConflictingFeedbackError",
     "Counts",
@@ -193,6 +195,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             "errors": (
                 "AlreadyExistsError",
                 "BanditRankError",
+                "CompilingError",
                 "ConflictingFeedbackError",
                 "ExpiredRankingError",
                 "FeedbackError",

@@ -233,7 +233,9 @@ _SETTINGS_LOCK = threading.RLock()  # settings of Numba and filters of warnings 
 
 
 @contextmanager
-def notify_on_compile(package: str, callback: Callable[[], None]) -> Iterator[None]:
+def notify_on_compile(
+    package: str, callback: Callable[[], None], *, is_own_thread: bool = False
+) -> Iterator[None]:
     """Call ``callback`` once if a formula of a package is compiled because it is not in the cache.
 
     Parameters
@@ -242,20 +244,26 @@ def notify_on_compile(package: str, callback: Callable[[], None]) -> Iterator[No
         The package of the formula: ``banditrank.solvers``.
     callback
         Called before compilation.
+    is_own_thread
+        Whether to ignore what other threads compile.
     """
-    with event.install_listener("numba:compile", _CompileListener(package, callback)):
+    thread_id = threading.get_ident() if is_own_thread else None
+    with event.install_listener("numba:compile", _CompileListener(package, callback, thread_id)):
         yield
 
 
 class _CompileListener(event.Listener):
-    """Calls back on the first compilation in a package."""
+    """Calls back on the first compilation in a package, by a thread if its id is given."""
 
-    def __init__(self, package: str, callback: Callable[[], None]) -> None:
+    def __init__(self, package: str, callback: Callable[[], None], thread_id: int | None) -> None:
         self.package = package
         self.callback = callback
+        self.thread_id = thread_id
         self.is_notified = False
 
     def on_start(self, event: Any) -> None:
+        if self.thread_id not in (None, threading.get_ident()):
+            return
         module = event.data["dispatcher"].py_func.__module__
         if not self.is_notified and f"{module}.".startswith(f"{self.package}."):
             self.is_notified = True

@@ -15,6 +15,7 @@
     │   ├── ExpiredRankingError         the ranking's attribution window is closed
     │   └── ConflictingFeedbackError    different feedback was counted for the ranking
     ├── MissingDependencyError          an optional package is not installed (also an ImportError)
+    ├── CompilingError                  the surface is not loaded yet, because code is compiled: retry
     ├── ServiceError                    the service refused a request, or could not be reached
     └── StoreError                      the store cannot be used
         └── StoreUnavailableError       the store cannot be reached, is full or too slow: retry
@@ -198,6 +199,23 @@ class MissingDependencyError(BanditRankError, ImportError):
         *others, last = packages
         missing = f"{', '.join(others)} and {last} are" if others else f"{last} is"
         super().__init__(f"{missing} required for {purpose}: pip install 'banditrank[{','.join(extras)}]'")
+
+
+class CompilingError(BanditRankError):
+    """The surface is not loaded yet, because code is being compiled; the operation may be retried.
+
+    Examples
+    --------
+    >>> print(CompilingError("home"))
+    surface 'home' is not loaded yet: code is being compiled
+    """
+
+    def __init__(self, surface: str) -> None:
+        super().__init__(f"surface {_shorten(surface)} is not loaded yet: code is being compiled")
+        self.surface = surface
+
+    def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
+        return type(self), (self.surface,)
 
 
 class ServiceError(BanditRankError):

@@ -232,3 +232,22 @@ def test_events_are_parsed_from_chunks_of_any_size(size: int, server: Fixture, o
         pieces,
     )
     assert events == [["state", {"name": "é"}], ["series", {"a": 1}]]
+
+
+def test_compilation_is_shown_until_it_ends(server: Fixture, open_page: OpenPage) -> None:
+    page = settled(open_page(server.page("ads")))
+    expect(page.locator(".banner")).to_have_count(0)
+    for compiling, text in (("this-surface", "for this surface"), ("another-surface", "for another surface")):
+        update(server, page, "ads", compiling=compiling)
+        expect(page.locator(".banner")).to_contain_text(f"The service is compiling code {text}.")
+        expect(page.locator("#announcement")).to_contain_text("compiling")
+    update(server, page, "ads", compiling=None)
+    expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_the_list_says_that_surfaces_are_compiled(server: Fixture, open_page: OpenPage) -> None:
+    server.is_loading = True
+    page = open_page(server.address)
+    expect(page.locator("main")).to_contain_text("The service is compiling code. More surfaces may follow.")
+    expect(page.locator(".surfaces tbody tr")).to_have_count(2)
+    expect(page.locator("main")).not_to_contain_text("There are no surfaces yet")

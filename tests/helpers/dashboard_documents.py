@@ -114,6 +114,7 @@ def make(
             "level": 0.95,
             "has_true_values": truth,
             "counts_age_seconds": 0.8,
+            "compiling": None,
             "version": 12,
             "rounds": rounds,
             "arrival_rates": arrivals.tolist() if known else [1 / n] * n,

@@ -40,6 +40,8 @@ class Fixture:
         Rights by key; None if keys are not required.
     streams
         Whether there are server-sent events.
+    is_loading
+        Whether surfaces are still being loaded after a start.
     broken_series, broken_events
         Whether requests of the series, or the events, fail.
     held
@@ -53,6 +55,7 @@ class Fixture:
     made: dict[str, Made]
     rights: dict[str, tuple[str, ...]] | None = None
     streams: bool = True
+    is_loading: bool = False
     broken_series: bool = False
     broken_events: bool = False
     held: set[str] = field(default_factory=set)
@@ -181,7 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _api(self, path: str) -> None:
         made = self.served.made
         if path == "/v1/surfaces":
-            self._json({"surfaces": [one.surface for one in made.values()]})
+            surfaces = [one.surface for one in made.values()]
+            self._json({"surfaces": surfaces, "is_loading": self.served.is_loading})
             return
         if path.startswith("/v1/rankings/"):
             self._explain(path.removeprefix("/v1/rankings/"))

@@ -36,10 +36,10 @@ class Running:
 
 
 @contextmanager
-def running(**settings: Any) -> Iterator[Running]:
+def running(*, loads_in_background: bool = False, **settings: Any) -> Iterator[Running]:
     """Run a service until the block ends."""
     chosen = Settings(**{"port": 0, "store": "memory:", **settings})
-    application = Application(chosen)
+    application = Application(chosen, loads_in_background=loads_in_background)
     bound = bind(chosen)
     server = uvicorn.Server(server_config(application, chosen))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})

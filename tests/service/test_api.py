@@ -175,7 +175,7 @@ def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
     )
     assert "must start with the present ones, in order" in detail
     assert service.ask("DELETE", "/v1/surfaces/ads").status_code == 204
-    assert service.ask("GET", "/v1/surfaces").json() == {"surfaces": []}
+    assert service.ask("GET", "/v1/surfaces").json() == {"surfaces": [], "is_loading": False}
     problem(service, "GET", "/v1/surfaces/ads", status=404, kind="unknown-surface")
     problem(
         service,

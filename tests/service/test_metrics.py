@@ -16,6 +16,7 @@ UNITS = ("_seconds", "_bytes", "_ratio")
 NO_UNIT = {  # numbers of things
     "banditrank_build_info",
     "banditrank_surfaces_out_of_sync",
+    "banditrank_surfaces_compiling",
     "banditrank_commit_queue_length",
     "banditrank_counts_version",
 }
@@ -36,6 +37,7 @@ def test_all_metrics_are_exported_with_their_types(families: list[Metric]) -> No
         "banditrank_build_info": "gauge",  # the text format has no type for information
         "banditrank_store_sync_age_seconds": "gauge",
         "banditrank_surfaces_out_of_sync": "gauge",
+        "banditrank_surfaces_compiling": "gauge",
         "banditrank_commit_queue_length": "gauge",
         "banditrank_commits": "counter",
         "banditrank_committed_events": "counter",

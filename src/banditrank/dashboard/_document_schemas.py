@@ -11,6 +11,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 RankingComparison: TypeAlias = Literal["best", "order", "item"]
 FeedbackState: TypeAlias = Literal["pending", "unreported", "not-clicked", "clicked"]
+CompilingState: TypeAlias = Literal["this-surface", "another-surface"]
 HealthStatus: TypeAlias = Literal["ok", "warn", "bad"]
 
 
@@ -166,11 +167,13 @@ class DashboardDocument(TypedDict):
 
     started_at is the start of the first bucket of the time series. optimum and random are the values of the
     best ranking and of a random order to each user type, by the problem where it is known. is_optimum_exact
-    is whether the optimum is over all rankings; otherwise it is the value of the best known one.
+    is whether the optimum is over all rankings; otherwise it is the value of the best known one. compiling
+    is the surface whose code the service compiles, null if it compiles none.
     """
 
     surface: SurfaceDocument
     as_of: str
+    compiling: CompilingState | None
     counts_age_seconds: float
     version: int
     rounds: int

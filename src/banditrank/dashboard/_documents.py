@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from banditrank.dashboard._assessment import CONFIDENCE_LEVEL, AssessedRanking, Assessment, TreatmentValue
 from banditrank.dashboard._document_schemas import (
     BestRankingDocument,
+    CompilingState,
     DashboardDocument,
     HealthCheckDocument,
     IntervalDocument,
@@ -44,6 +45,7 @@ def dashboard_document(
     *,
     now: float,
     counts_age: float,
+    compiling: CompilingState | None = None,
 ) -> DashboardDocument:
     """Return the document of a surface, without its time series.
 
@@ -63,6 +65,8 @@ def dashboard_document(
         Seconds since 1970.
     counts_age
         Age in seconds of the counts behind rankings, as `SurfaceRuntime.staleness_seconds`.
+    compiling
+        The surface whose code is being compiled, None if there is none.
     """
     surface, _, version, counts = assessment.surface_counts
     has_counts = counts.rounds > 0
@@ -74,6 +78,7 @@ def dashboard_document(
     return {
         "surface": _surface(surface),
         "as_of": format_timestamp(now),
+        "compiling": compiling,
         "counts_age_seconds": round(counts_age, 3),
         "version": version,
         "rounds": counts.rounds,

@@ -4,10 +4,11 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeAlias
 
 from banditrank._feedback import Feedback
+from banditrank.engine._compilations import Compilations
 from banditrank.engine._due_queue import DueQueue
 from banditrank.engine._fork_guard import FORKED, guard_against_forks
 from banditrank.engine._group_commit import CommitCallback, CommitOutcome, Deliver, GroupCommitter
@@ -29,6 +30,8 @@ from banditrank.errors import (
 from banditrank.storage._base import Store
 from banditrank.storage._records import Change, CommitStatus, Event, SurfaceRecord
 
+_LOAD_THREADS = 4  # so that a surface whose code is compiled does not delay those whose code is cached
+_LOAD_POLL_SECONDS = 0.02
 _MAX_UPDATE_ATTEMPTS = 20  # of a definition that other processes update as well
 
 logger = logging.getLogger(__name__)
@@ -56,11 +59,17 @@ class Engine:
         Source of the randomness of ranking ids and exploring policies; seeded by the system by default.
     observe
         Returns the observer of a surface that was loaded.
+    loads_in_background
+        Whether surfaces are loaded in threads of their own, also those of the store at the start. Requests
+        for a surface that is not loaded because code is being compiled then raise an error instead of
+        waiting.
 
     Attributes
     ----------
     store, sync_seconds
         As given.
+    compilations
+        Surfaces whose code is being compiled.
     committer
         The group committer of all surfaces.
     """
@@ -75,6 +84,7 @@ class Engine:
         deliver: Deliver | None = None,
         random_bytes: RandomBytes | None = None,
         observe: Callable[[SurfaceRuntime], SurfaceObserver] = lambda _: SurfaceObserver(),
+        loads_in_background: bool = False,
     ) -> None:
         self.store = store
         self.sync_seconds = sync_seconds
@@ -84,15 +94,26 @@ class Engine:
         self._signer = RankingIdSigner(store.secret())
         self._is_disabled = False
         self._queue: DueQueue[SurfaceRuntime] = DueQueue(SurfaceRuntime.due_in)
-        self._registry = SurfaceRegistry(store, self._load)
+        self.compilations = Compilations()
+        self._load_pool = ThreadPoolExecutor(_LOAD_THREADS, thread_name_prefix="banditrank-load")
+        self._registry = SurfaceRegistry(
+            store, self._load, self.compilations, self._load_pool if loads_in_background else None
+        )
         self._sync_loop = SyncLoop(
-            store, self._registry, self._queue, sync_seconds=sync_seconds, polls=polls, clock=clock
+            store,
+            self._registry,
+            self._queue,
+            self._load_pool,
+            sync_seconds=sync_seconds,
+            polls=polls,
+            clock=clock,
         )
         self.committer = GroupCommitter(store, on_change=self._apply, deliver=deliver, clock=clock)
         try:
-            self._sync_loop.start()
+            self._sync_loop.start(in_background=loads_in_background)
         except BaseException:
             self.committer.close()
+            self._load_pool.shutdown()
             raise
         guard_against_forks(self)
 
@@ -109,6 +130,19 @@ class Engine:
     def sync_errors(self) -> dict[str, str]:
         """Errors of surfaces that are out of sync with the store, by name."""
         return self._sync_loop.errors
+
+    @property
+    def has_loaded(self) -> bool:
+        """Whether the surfaces that the store had at the start are loaded, or could not be."""
+        return self._sync_loop.has_loaded
+
+    def wait_until_loaded(self, timeout_seconds: float) -> bool:
+        """Wait for `has_loaded` until the timeout, or until code is compiled; return `has_loaded`."""
+        end = time.monotonic() + timeout_seconds
+        while not self._sync_loop.wait_until_loaded(_LOAD_POLL_SECONDS):
+            if self.compilations.surfaces or time.monotonic() >= end:
+                break
+        return self.has_loaded
 
     def touch(self) -> None:
         """Register a use; an engine that does not poll syncs only while it is used."""
@@ -131,6 +165,9 @@ class Engine:
         ------
         UnknownSurfaceError
             If the store has no surface of this name.
+        CompilingError
+            If the engine loads in the background, and the surface is not loaded because code is being
+            compiled.
         """
         return self._registry.find(name)
 
@@ -142,7 +179,8 @@ class Engine:
         AlreadyExistsError
             If there is a surface of this name.
         """
-        PolicySnapshot.check_rankable(surface)
+        with self.compilations.track(surface.name):
+            PolicySnapshot.check_rankable(surface)
         return self._registry.open(self.store.create_surface(surface.name, surface.definition))
 
     def update_surface(self, name: str, update: Callable[[Surface], Surface]) -> SurfaceRuntime:
@@ -171,6 +209,7 @@ class Engine:
             runtime = self._registry.open(record)  # another one if it was deleted and created again
             new_record = record
             if updated != current:
+                runtime.compile(updated)
                 stored = self.store.update_surface(record, updated.definition)
                 if stored is None:
                     continue
@@ -384,6 +423,7 @@ class Engine:
             observe=self._observe,
             is_idle=self._is_idle,
             on_due=self._queue.mark,
+            compilations=self.compilations,
         )
 
     def _apply(self, change: Change) -> None:

@@ -12,6 +12,7 @@ from banditrank._checks import check_number
 from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
 from banditrank.engine._allowed_items import ALL_ITEMS, AllowedItems
+from banditrank.engine._compilations import Compilations
 from banditrank.engine._counts_replica import CountsReplica, SurfaceCounts
 from banditrank.engine._feedback_tracker import FeedbackTracker
 from banditrank.engine._group_commit import COUNTED, CommitOutcome, GroupCommitter, feedback_status
@@ -55,6 +56,8 @@ class SurfaceRuntime:
         Returns whether the engine is unused; nothing is scanned then.
     on_due
         Called when `due_in` may have decreased for another reason than time.
+    compilations
+        Tracks the compilation of the policy; shared by all surfaces.
 
     Attributes
     ----------
@@ -80,6 +83,7 @@ class SurfaceRuntime:
         observe: Callable[["SurfaceRuntime"], SurfaceObserver] = lambda _: SurfaceObserver(),
         is_idle: Callable[[], bool] = lambda: False,
         on_due: Callable[["SurfaceRuntime"], None] = lambda _: None,
+        compilations: Compilations | None = None,
     ) -> None:
         self.surface_id = record.surface_id
         self.store = store
@@ -88,6 +92,7 @@ class SurfaceRuntime:
         self._signer = signer
         self._clock = clock
         self._random_bytes = random_bytes
+        self._compilations = Compilations() if compilations is None else compilations
         self._is_deleted = False
         self._has_restricted = False  # whether a ranking of candidates was made, and its code compiled
         self._refusal: str | None = None  # the rule that rankings would break
@@ -336,6 +341,18 @@ class SurfaceRuntime:
         self._replica.reach(version)
         self._mark_due()
 
+    def compile(self, surface: Surface) -> None:
+        """Compile the policy of another definition if it is of another kind; rankings continue meanwhile.
+
+        Raises
+        ------
+        BanditRankError
+            If the definition cannot be ranked.
+        """
+        if _policy_kind(surface) != _policy_kind(self.surface):
+            with self._compilations.track(surface.name):
+                PolicySnapshot.check_rankable(surface)
+
     def redefine(self, record: SurfaceRecord) -> None:
         """Switch to a newer definition; rankings follow with the next `refresh`."""
         with self._refresh_lock:
@@ -364,7 +381,8 @@ class SurfaceRuntime:
     def _new_snapshot(self) -> PolicySnapshot:
         surface, revision = self._current
         version, counts = self._replica.counts(surface, surface.active_numbers)
-        return PolicySnapshot(surface, revision, version, counts)
+        with self._compilations.track(surface.name):
+            return PolicySnapshot(surface, revision, version, counts)
 
     # Background tasks
 
@@ -418,3 +436,8 @@ class _Definition(NamedTuple):
     @classmethod
     def of(cls, record: SurfaceRecord) -> "_Definition":
         return cls(Surface.from_definition(record.definition), record.revision)
+
+
+def _policy_kind(surface: Surface) -> tuple[str, str, str]:
+    """Return the settings that determine the compiled code."""
+    return surface.policy, surface.treatment, surface.utility

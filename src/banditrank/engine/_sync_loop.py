@@ -3,8 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 
 from banditrank.engine._due_queue import DueQueue
 from banditrank.engine._periodic_task import Backoff
@@ -40,6 +40,9 @@ class SyncLoop:
         Its loaded surfaces.
     queue
         When each of them has a task due.
+    load_pool
+        Threads that load surfaces, so that a compilation does not delay the tasks of others; closed with
+        the loop.
     sync_seconds
         Period of the sync.
     polls
@@ -59,6 +62,7 @@ class SyncLoop:
         store: Store,
         registry: SurfaceRegistry,
         queue: DueQueue[SurfaceRuntime],
+        load_pool: Executor,
         *,
         sync_seconds: float,
         polls: bool = True,
@@ -67,6 +71,7 @@ class SyncLoop:
         self._store = store
         self._registry = registry
         self._queue = queue
+        self._load_pool = load_pool
         self._sync_seconds = sync_seconds
         self._polls = polls
         self._clock = clock
@@ -81,14 +86,49 @@ class SyncLoop:
         self._versions: dict[int, Versions] = {}  # at the latest sync
         self._is_in_sync = False  # with these versions
         self._next_purge = 0.0
+        self._loaded = threading.Event()  # once each surface of the start was loaded, or failed to load
         self._thread = threading.Thread(target=self._run, name="banditrank-sync-loop", daemon=True)
 
-    def start(self) -> None:
-        """Load the surfaces of the store, and start the thread."""
-        for record in self._store.surfaces():
-            with self._backoff(record.surface_id, record.name):
-                self._registry.open(record)
+    def start(self, *, in_background: bool = False) -> None:
+        """Load the surfaces of the store, and start the thread.
+
+        Parameters
+        ----------
+        in_background
+            Whether to return before the surfaces are loaded.
+        """
+        records = self._store.surfaces()
+        if in_background:
+            self._syncing |= {record.surface_id for record in records}
+            loads = [
+                self._load_pool.submit(self._open, record, self._backoff(record.surface_id, record.name))
+                for record in records
+            ]
+            threading.Thread(
+                target=self._wait_for_loads, args=(loads,), name="banditrank-loads", daemon=True
+            ).start()
+        else:
+            for record in records:
+                with self._backoff(record.surface_id, record.name):
+                    self._registry.open(record)
+            self._loaded.set()
         self._thread.start()
+
+    @property
+    def has_loaded(self) -> bool:
+        """Whether the surfaces that the store had at the start are loaded, or could not be."""
+        return self._loaded.is_set()
+
+    def wait_until_loaded(self, timeout_seconds: float) -> bool:
+        """Wait for `has_loaded` for some time, and return it."""
+        return self._loaded.wait(timeout_seconds)
+
+    def _wait_for_loads(self, loads: "Sequence[Future[None]]") -> None:
+        start = time.monotonic()
+        wait(loads)
+        self._loaded.set()
+        n_surfaces, seconds = len(self._registry.ids()), round(time.monotonic() - start, 1)
+        logger.info("surfaces loaded", extra={"surfaces": n_surfaces, "seconds": seconds})
 
     @property
     def errors(self) -> dict[str, str]:
@@ -116,7 +156,7 @@ class SyncLoop:
         self._stop.set()
         self._queue.interrupt()
         self._thread.join()
-        for pool in (self._sync_pool, self._task_pool):
+        for pool in (self._sync_pool, self._task_pool, self._load_pool):
             pool.shutdown(cancel_futures=True)
 
     def _run(self) -> None:
@@ -218,7 +258,7 @@ class SyncLoop:
         for record in self._store.surfaces() if to_open else ():
             if record.surface_id in to_open:
                 self._syncing.add(record.surface_id)
-                self._task_pool.submit(self._open, record, self._backoff(record.surface_id, record.name))
+                self._load_pool.submit(self._open, record, self._backoff(record.surface_id, record.name))
         return not (missing or is_behind or self._backoffs)
 
     def _backoff(self, surface_id: int, name: str) -> Backoff:

@@ -20,7 +20,7 @@ from banditrank.engine._engine import Engine
 from banditrank.engine._group_commit import CommitCallback, CommitOutcome, run_callbacks
 from banditrank.engine._surface import SURFACE_NAME
 from banditrank.engine._surface_runtime import SurfaceRuntime
-from banditrank.errors import BanditRankError, StoreError, UnknownNameError
+from banditrank.errors import BanditRankError, CompilingError, StoreError, UnknownNameError
 from banditrank.model._problem import Problem
 from banditrank.service import _auth as auth
 from banditrank.service import _dashboard_routes as dashboard_routes
@@ -75,6 +75,7 @@ ROUTES: tuple[Route, ...] = (
     *openapi.ROUTES,
 )
 
+_LOAD_SECONDS = 10.0  # for which the start waits for surfaces, unless code must be compiled
 _FREEZE_SECONDS = 5.0
 _PARENT_CHECK_SECONDS = 1.0
 
@@ -92,6 +93,8 @@ class Application:
         Directory in which workers share their metrics; None for a single worker.
     owns_process
         Whether nothing else runs in the process, so that its garbage collection and heap may be tuned.
+    loads_in_background
+        Whether the application starts before code is compiled; it is not ready until then.
 
     Attributes
     ----------
@@ -115,8 +118,10 @@ class Application:
         metrics_directory: Path | None = None,
         *,
         owns_process: bool = False,
+        loads_in_background: bool = False,
     ) -> None:
         self.settings = settings
+        self._loads_in_background = loads_in_background
         self._owns_process = owns_process
         self._frozen_surfaces: set[int] | None = None
         self._true_problems = true_problems
@@ -244,12 +249,16 @@ class Application:
         ------
         HttpError
             A 404 if it does not exist.
+        CompilingError
+            If it is not loaded yet, because code is being compiled.
         """
         name = request.parameters["surface"]
         runtime = self.engine.loaded(name)
         if runtime is not None:
             return runtime
         if re.fullmatch(SURFACE_NAME, name):
+            if self._loads_in_background and name in self.engine.compilations.surfaces:
+                raise CompilingError(name)  # without a thread
             with contextlib.suppress(UnknownNameError):
                 return await self.pools.store.run(self.engine.surface, name)
         raise HttpError(UNKNOWN_SURFACE, f"surface {name[:80]!r} does not exist")
@@ -289,8 +298,10 @@ class Application:
                     sync_seconds=self.settings.sync_seconds,
                     deliver=self._deliver,
                     observe=self.monitors.observe,
+                    loads_in_background=self._loads_in_background,
                 )
             )
+            await self.pools.control.run(self.engine.wait_until_loaded, _LOAD_SECONDS)
         except BaseException:
             self.monitors.close()
             raise
@@ -299,7 +310,7 @@ class Application:
         self.dashboard_cache = DashboardCache(
             self.engine, self.monitors, self.health_monitor, self.pools.dashboards
         )
-        self.readiness = ReadinessCheck(store, self.pools.control)
+        self.readiness = ReadinessCheck(self.engine, self.pools.control)
         await self._load_keys()
         self._run_in_background("refresh API keys", self._refresh_keys, KEY_REFRESH_SECONDS)
         self._run_in_background("sample health", self._sample_health, SAMPLE_SECONDS)

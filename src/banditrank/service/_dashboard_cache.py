@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from banditrank.dashboard._assessment import Assessment, assess
+from banditrank.dashboard._document_schemas import CompilingState
 from banditrank.dashboard._documents import dashboard_document, first_bucket_since, series_document
 from banditrank.dashboard._duty_cycle import DutyCycle
 from banditrank.dashboard._recent_impressions import RecentImpressions
@@ -141,7 +142,8 @@ class DashboardCache:
     def _compute_dashboard(self, cache: _SurfaceCache) -> EncodedDashboard:
         with cache.duty_cycle:
             runtime = cache.runtime
-            assessment = _assess(cache)
+            with self._engine.compilations.track(runtime.surface.name):
+                assessment = _assess(cache)
             problem = cache.monitor.problem_of(assessment.surface_counts.surface)
             document = dashboard_document(
                 assessment,
@@ -151,6 +153,7 @@ class DashboardCache:
                 self._health_monitor.checks(runtime),
                 now=self._engine.now(),
                 counts_age=runtime.staleness_seconds,
+                compiling=self._compiling(runtime),
             )
             ages = {key: document[key] for key in ("as_of", "counts_age_seconds", "health")}
             others = _encode({key: value for key, value in document.items() if key not in ages})
@@ -160,6 +163,13 @@ class DashboardCache:
             ]
             digest = hashlib.blake2s(others + _encode(health), digest_size=12).hexdigest().encode()
             return EncodedDashboard(others[:-1] + b"," + _encode(ages)[1:], b'W/"%s"' % digest)
+
+    def _compiling(self, runtime: SurfaceRuntime) -> CompilingState | None:
+        surfaces = self._engine.compilations.surfaces
+        if not surfaces:
+            return None
+        # Without the name of another surface, which the key may not cover.
+        return "this-surface" if runtime.surface.name in surfaces else "another-surface"
 
 
 def _assess(cache: _SurfaceCache) -> Assessment:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from banditrank import __version__
+from banditrank.engine._engine import Engine
 from banditrank.errors import StoreUnavailableError
 from banditrank.service import _metrics as metrics
 from banditrank.service._http import Request, Response
-from banditrank.service._http_errors import UNAVAILABLE
+from banditrank.service._http_errors import COMPILING, UNAVAILABLE, HttpError
 from banditrank.service._routing import Route
 from banditrank.service._schemas import HealthResponse
 from banditrank.service._thread_pools import ThreadPool
-from banditrank.storage._base import Store
 
 if TYPE_CHECKING:
     from banditrank.service._application import Application
@@ -24,34 +24,42 @@ _TIMEOUT_SECONDS = 5.0
 
 
 class ReadinessCheck:
-    """Checks that the store accepts a durable write, at most once a second for all clients.
+    """Checks that surfaces are loaded and that the store accepts a durable write.
+
+    The store is checked at most once a second for all clients. A surface that is created later does not
+    affect readiness: all replicas compile its code at the same time.
 
     Parameters
     ----------
-    store
-        Store to check.
+    engine
+        Engine to check.
     pool
         Threads in which the check runs.
     """
 
-    def __init__(self, store: Store, pool: ThreadPool) -> None:
-        self._store = store
+    def __init__(self, engine: Engine, pool: ThreadPool) -> None:
+        self._engine = engine
         self._pool = pool
         self._check: asyncio.Task[None] | None = None
         self._checked_at = 0.0
 
     async def check(self) -> None:
-        """Return if the store accepted a durable write within the last second.
+        """Return if surfaces are loaded, and the store accepted a durable write within the last second.
 
         Raises
         ------
+        HttpError
+            A 503 if surfaces are being compiled or loaded.
         StoreError
-            If it did not.
+            If the store did not accept the write.
         """
+        if not self._engine.has_loaded:
+            is_compiling = bool(self._engine.compilations.surfaces)
+            raise HttpError(COMPILING, f"surfaces are being {'compiled' if is_compiling else 'loaded'}")
         now = time.monotonic()
         if self._check is None or (self._check.done() and now - self._checked_at >= _READINESS_SECONDS):
             self._checked_at = now
-            self._check = asyncio.create_task(self._pool.run(self._store.check))
+            self._check = asyncio.create_task(self._pool.run(self._engine.store.check))
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 await asyncio.shield(self._check)
@@ -87,11 +95,11 @@ ROUTES = (
         "GET",
         "/readyz",
         "readiness",
-        "Return a 200 while the store accepts durable writes.",
+        "Return a 200 while the store accepts durable writes, once its surfaces are compiled and loaded.",
         None,
         _readiness,
         response_schema=HealthResponse,
-        errors=(UNAVAILABLE,),
+        errors=(UNAVAILABLE, COMPILING),
     ),
     Route(
         "GET",

@@ -7,6 +7,7 @@ import msgspec
 from banditrank.errors import (
     AlreadyExistsError,
     BanditRankError,
+    CompilingError,
     ConflictingFeedbackError,
     ExpiredRankingError,
     InvalidInputError,
@@ -71,6 +72,7 @@ INVALID = HttpErrorType("invalid", 422, "Invalid value")
 CLIENT_DISCONNECTED = HttpErrorType("client-disconnected", 499, "The client disconnected")
 INTERNAL = HttpErrorType("internal", 500, "Internal error")
 UNAVAILABLE = HttpErrorType("unavailable", 503, "The store is unavailable")
+COMPILING = HttpErrorType("compiling", 503, "Code is being compiled")
 OVERLOADED = HttpErrorType("overloaded", 503, "Too many requests are queued")
 TOO_MANY_STREAMS = HttpErrorType("too-many-streams", 503, "Too many streams are open")
 
@@ -83,6 +85,7 @@ _ERROR_TYPES: tuple[tuple[type[BanditRankError], HttpErrorType], ...] = (
     (ExpiredRankingError, EXPIRED),
     (PrunedError, PRUNED),
     (ConflictingFeedbackError, CONFLICTING_FEEDBACK),
+    (CompilingError, COMPILING),
     (StoreError, UNAVAILABLE),
 )
 

@@ -155,6 +155,11 @@ class _Collector(Collector):
             value=len(engine.sync_errors),
         )
         yield GaugeMetricFamily(
+            "banditrank_surfaces_compiling",
+            "Surfaces whose code is being compiled.",
+            value=len(engine.compilations.surfaces),
+        )
+        yield GaugeMetricFamily(
             "banditrank_commit_queue_length", "Events that wait for a commit.", value=engine.committer.queued
         )
         yield CounterMetricFamily("banditrank_commits", "Group commits.", value=counters.commits)

@@ -12,6 +12,7 @@ import msgspec
 from banditrank import __version__
 from banditrank.service._http import Request, Response
 from banditrank.service._http_errors import (
+    COMPILING,
     INVALID,
     MALFORMED,
     NO_KEY,
@@ -210,7 +211,7 @@ def _error_responses(route: Route, references: dict[Any, Any]) -> dict[str, Any]
     elif route.query or "{item}" in route.path:
         error_types.append(INVALID)
     if route.right is not None:
-        error_types += [*_AUTH_ERRORS, UNAVAILABLE, OVERLOADED]
+        error_types += [*_AUTH_ERRORS, UNAVAILABLE, COMPILING, OVERLOADED]
     by_status: dict[int, list[HttpErrorType]] = {}
     for error_type in dict.fromkeys(error_types):
         by_status.setdefault(error_type.status, []).append(error_type)

@@ -204,9 +204,12 @@ class SurfaceListResponse(msgspec.Struct):
     ----------
     surfaces
         All surfaces that the key covers.
+    is_loading
+        Whether the list may be incomplete, because code of surfaces is compiled after a start.
     """
 
     surfaces: list[SurfaceResponse]
+    is_loading: bool = False
 
 
 class ItemChangesResponse(msgspec.Struct):

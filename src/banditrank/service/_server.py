@@ -31,7 +31,9 @@ def make_application(settings: Settings, metrics_directory: Path | None = None) 
     configure_json_logging()
     limit_arenas()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    return Application(settings, metrics_directory=metrics_directory, owns_process=True)
+    return Application(
+        settings, metrics_directory=metrics_directory, owns_process=True, loads_in_background=True
+    )
 
 
 def serve(settings: Settings) -> None:

@@ -69,13 +69,14 @@ async def _list(application: "Application", request: Request) -> Response:
         runtime for runtime in application.engine.surfaces() if request.principal.covers(runtime.surface.name)
     ]
     surfaces = [_surface_response(runtime) for runtime in covered]
-    return Response(200, msgspec.json.encode(SurfaceListResponse(surfaces)))
+    is_loading = not application.engine.has_loaded
+    return Response(200, msgspec.json.encode(SurfaceListResponse(surfaces, is_loading)))
 
 
 async def _create(application: "Application", request: Request) -> Response:
     request.principal.check_surface(request.body.name)
-    surface = await application.pools.administration.run(Surface.from_dict, _present_fields(request.body))
-    runtime = await application.pools.administration.run(application.engine.create_surface, surface)
+    surface = await application.pools.definitions.run(Surface.from_dict, _present_fields(request.body))
+    runtime = await application.pools.definitions.run(application.engine.create_surface, surface)
     application.log_action(request, "surface created", surface=surface.name)
     return _response(runtime, 201)
 
@@ -91,7 +92,7 @@ async def _update(application: "Application", request: Request) -> Response:
     def updated(surface: Surface) -> Surface:
         return Surface.from_dict(surface.to_dict() | settings)
 
-    runtime = await application.pools.administration.run(
+    runtime = await application.pools.definitions.run(
         application.engine.update_surface, runtime.surface.name, updated
     )
     application.log_action(

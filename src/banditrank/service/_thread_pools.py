@@ -130,8 +130,10 @@ class ThreadPools:
         API keys, readiness and sharing of metrics: at most one call of each at a time.
     store
         Rankings, feedback and surfaces that need a read of the store.
+    definitions
+        Creation of surfaces and changes of their settings, which may compile code.
     administration
-        Changes of surfaces, which may compile code.
+        Changes of items, and deletion of surfaces.
     reports
         Estimates, the equality report and explanations.
     dashboards
@@ -143,6 +145,7 @@ class ThreadPools:
     def __init__(self) -> None:
         self.control = ThreadPool("control", 3)
         self.store = ThreadPool("store", 4, max_queued=256)
+        self.definitions = ThreadPool("definitions", 2, max_queued=16)
         self.administration = ThreadPool("administration", 2, max_queued=16)
         self.reports = ThreadPool("reports", 1, max_queued=8, duty_cycle=0.01, burst_seconds=0.1)
         self.dashboards = ThreadPool("dashboards", 2)

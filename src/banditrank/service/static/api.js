@@ -10,14 +10,19 @@ const TIMEOUT_SECONDS = { GET: 30, POST: 180, DELETE: 180 };
 
 // A failed request; status is 0 without a response.
 export class ApiError extends Error {
-  constructor(message, { status = 0, requestId = null } = {}) {
+  constructor(message, { status = 0, requestId = null, type = null } = {}) {
     super(message);
     this.status = status;
+    this.type = type; // of the problem details
     this.requestId = requestId;
   }
 
   get needsKey() {
     return this.status === 401 || this.status === 403;
+  }
+
+  get isCompiling() {
+    return this.type === "urn:banditrank:problem:compiling";
   }
 
   get isUnknown() {
@@ -58,13 +63,15 @@ export async function request(
 async function toApiError(response) {
   const requestId = response.headers.get("x-request-id");
   let message = `The service returned status ${response.status}.`;
+  let type = null;
   try {
     const document = await response.json();
     message = document.detail ?? document.title ?? message;
+    type = document.type ?? null;
   } catch {
     // The response of a proxy has no problem details.
   }
-  return new ApiError(message, { status: response.status, requestId });
+  return new ApiError(message, { status: response.status, requestId, type });
 }
 
 // Returns the JSON of a response, whose body may be incomplete.
@@ -82,7 +89,8 @@ export async function fetchJson(path, options) {
 }
 
 export const fetchAccess = () => fetchJson("v1/access");
-export const fetchSurfaces = async () => (await fetchJson("v1/surfaces")).surfaces;
+export const fetchSurfaceList = () => fetchJson("v1/surfaces");
+export const fetchSurfaces = async () => (await fetchSurfaceList()).surfaces;
 export const createSurface = (body) => fetchJson("v1/surfaces", { method: "POST", body });
 export const addItems = (name, items) =>
   fetchJson(surfacePath(name, "/items"), { method: "POST", body: { items } });

@@ -46,7 +46,7 @@ const retryText = (feed, now) =>
 function banner(feed, now = Date.now()) {
   const silent = feed.silentFor(now);
   if (!feed.state) return null;
-  if (silent < BANNER_SECONDS) return restartBanner(feed);
+  if (silent < BANNER_SECONDS) return compilingBanner(feed) ?? restartBanner(feed);
   const at = clock(Date.parse(feed.state.as_of));
   if (!feed.error) {
     return box(
@@ -90,6 +90,17 @@ function restartBanner(feed) {
   );
 }
 
+const COMPILING = {
+  "this-surface": "The service is compiling code for this surface.",
+  "another-surface": "The service is compiling code for another surface.",
+};
+
+// Compilation takes up to a minute; rankings are served meanwhile.
+function compilingBanner(feed) {
+  const headline = COMPILING[feed.state.compiling];
+  return headline ? box("", headline, "This takes up to a minute. Rankings continue.") : null;
+}
+
 const box = (kind, headline, ...content) =>
   h("div", { class: `banner${kind}`, "data-key": `banner${kind}` }, h("b", null, headline), " ", ...content);
 
@@ -97,7 +108,8 @@ const box = (kind, headline, ...content) =>
 function announcementText(feed, now = Date.now()) {
   if (!feed.state) return "";
   if (feed.paused) return "Paused.";
-  if (!silence(feed, now)) return restart(feed) ? "The service restarted." : "";
+  if (!silence(feed, now))
+    return COMPILING[feed.state.compiling] ?? (restart(feed) ? "The service restarted." : "");
   return feed.silentFor(now) < BANNER_SECONDS
     ? "No response from the service."
     : "The service does not respond.";

@@ -48,7 +48,8 @@ function view() {
     ];
   return [
     head,
-    surfaces.length ? list(surfaces) : empty(),
+    surfaceList.isLoading && emptyState("The service is compiling code. More surfaces may follow."),
+    surfaces.length ? list(surfaces) : !surfaceList.isLoading && empty(),
     mayAdminister() &&
       h("p", { class: "after" }, h("a", { class: "button", href: "#create" }, "Create a surface")),
   ];

@@ -25,6 +25,11 @@ export function unknownSurfaceView(name) {
   ];
 }
 
+export const compilingView = (name) => [
+  title(name, "The service is compiling code for this surface."),
+  emptyState("This takes up to a minute. The page appears by itself."),
+];
+
 export const unreachableView = (name, error) => [
   title(name, "No data yet."),
   panelError(error),

@@ -1,6 +1,6 @@
 // The list of surfaces, refreshed every few seconds while the page is visible.
 
-import { fetchAccess, fetchSurfaces } from "./api.js";
+import { fetchAccess, fetchSurfaceList } from "./api.js";
 import { STALE_SECONDS } from "./feed.js";
 
 const REFRESH_SECONDS = 5;
@@ -11,6 +11,7 @@ export class SurfaceList {
     this.onChange = onChange;
     this.access = null; // rights of the key; null until they are loaded
     this.surfaces = null;
+    this.isLoading = false; // whether the service still compiles or loads surfaces after its start
     this.state = null; // time of the last refresh
     this.error = null; // of the last refresh
     this.started = Date.now();
@@ -36,7 +37,9 @@ export class SurfaceList {
       this.access = await fetchAccess();
       this.#recordSign();
       if (this.access.rights.includes("read")) {
-        this.surfaces = await fetchSurfaces();
+        const list = await fetchSurfaceList();
+        this.surfaces = list.surfaces;
+        this.isLoading = list.is_loading;
         this.#recordSign();
         this.state = { as_of: new Date().toISOString() };
       }

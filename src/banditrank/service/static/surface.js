@@ -18,7 +18,7 @@ import { learnedSection } from "./section-learned.js";
 import { shownSection } from "./section-shown.js";
 import { errorBoundary } from "./section.js";
 import { workingSection } from "./section-working.js";
-import { loadingView, unknownSurfaceView, unreachableView } from "./placeholders.js";
+import { compilingView, loadingView, unknownSurfaceView, unreachableView } from "./placeholders.js";
 import { summary } from "./summary.js";
 import { updateScrollBoxes } from "./tables.js";
 import { duration, plural, utilityName } from "./format.js";
@@ -71,6 +71,7 @@ function view() {
   if (location.hash === "#items" && mayAdminister()) return items();
   if (feed.state) return dashboard(feed.state);
   if (feed.error?.isUnknown) return unknownSurfaceView(name);
+  if (feed.error?.isCompiling) return compilingView(name);
   if (feed.error) return unreachableView(name, feed.error);
   return loadingView(name, (Date.now() - feed.started) / 1000);
 }
