@@ -26,7 +26,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -314,22 +314,31 @@ _events.register("numba:compiler_lock", _InterruptDeferrer())
 
 @cache
 def cache_directory() -> Path:
-    """Return the cache directory of machine code, below ``NUMBA_CACHE_DIR`` or the user's cache directory.
+    """Return the cache directory of machine code.
 
-    If neither is writable, a temporary directory that is removed when the process ends.
+    If the preferred one is not writable, as in a read-only container, a temporary copy of it that is removed
+    when the process ends: Numba reads only caches that it can write to.
     """
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        root = Path(chosen)
-    else:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "banditrank"
-    directory = root / package_digest()
+    directory = preferred_cache_directory()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
     except OSError:
-        directory = Path(tempfile.mkdtemp(prefix="banditrank-"))
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        copy = Path(tempfile.mkdtemp(prefix="banditrank-"))
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+        with suppress(OSError):  # there is nothing to copy, or not all of it: the rest is compiled
+            shutil.copytree(directory, copy, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        return copy
     return directory
+
+
+def preferred_cache_directory() -> Path:
+    """Return the cache directory below ``NUMBA_CACHE_DIR``, or below the user's cache directory."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        root = Path(chosen)
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "banditrank"
+    return root / package_digest()
 
 
 @cache

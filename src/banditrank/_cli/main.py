@@ -15,6 +15,7 @@ from banditrank._cli.compare import compare_command
 from banditrank._cli.data import data_commands
 from banditrank._cli.demo import demo_command
 from banditrank._cli.frontier import frontier_command
+from banditrank._cli.health import health_command
 from banditrank._cli.keys import key_commands
 from banditrank._cli.problem import problem_commands
 from banditrank._cli.reproduce import reproduce_command
@@ -22,6 +23,7 @@ from banditrank._cli.serve import serve_command
 from banditrank._cli.simulate import simulate_command
 from banditrank._cli.solve import solve_command
 from banditrank._cli.state import state_commands
+from banditrank._cli.warm import warm_command
 from banditrank.errors import BanditRankError, one_line
 
 application = typer.Typer(
@@ -84,6 +86,20 @@ application.command(
         "banditrank serve --host 0.0.0.0 --store-file /run/secrets/store --workers 4",
     ),
 )(serve_command)
+application.command(
+    "warm",
+    cls=OptionErrorCommand,
+    epilog=examples(
+        "banditrank warm",
+        "banditrank warm --store sqlite:banditrank.db",
+        "banditrank warm --policy ucb-rank --treatment equal --utility nash,maximin",
+    ),
+)(warm_command)
+application.command(
+    "health",
+    cls=OptionErrorCommand,
+    epilog=examples("banditrank health", "banditrank health --ready --url http://10.0.0.1:8420"),
+)(health_command)
 application.command(
     "demo",
     cls=OptionErrorCommand,

@@ -127,8 +127,9 @@ class SyncLoop:
         start = time.monotonic()
         wait(loads)
         self._loaded.set()
-        n_surfaces, seconds = len(self._registry.ids()), round(time.monotonic() - start, 1)
-        logger.info("surfaces loaded", extra={"surfaces": n_surfaces, "seconds": seconds})
+        if loads:
+            seconds = round(time.monotonic() - start, 1)
+            logger.info("surfaces loaded", extra={"surfaces": len(self._registry.ids()), "seconds": seconds})
 
     @property
     def errors(self) -> dict[str, str]:
