@@ -7,7 +7,7 @@ KILLS ?= 20
 MINUTES ?= 30
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: setup run test lint types layers workflows unit core docs wheel lowest coverage browser servers examples screenshots bench \
+.PHONY: setup run test lint types layers workflows manifests unit core docs wheel lowest coverage browser servers examples screenshots bench \
 	certify crash soak campaign requirements clean
 
 # Everything for development. `make run` and `make test` install only the requirements that they need.
@@ -30,7 +30,7 @@ run: .venv/demo
 
 # mypy uses one processor, and the tests with the lowest uvicorn wait most of the time: two at a time.
 test: .venv/test .venv/lowest/ready
-	$(MAKE) --jobs=2 lint types layers workflows lowest unit
+	$(MAKE) --jobs=2 lint types layers workflows manifests lowest unit
 
 lint: .venv/test
 	$(BIN)/ruff check
@@ -46,6 +46,12 @@ workflows: .venv/test
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/zizmor --offline --quiet --config .github/zizmor.yml .github
+
+# The files of deploy/, as far as they can be checked without a container engine or a cluster.
+manifests: .venv/test
+	$(BIN)/hadolint deploy/Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.*.yaml
+	$(BIN)/kubernetes-validate --strict --quiet $(filter-out %/kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml))
 
 # Installed outside .venv: Chromium, unless it or Chrome is on the PATH; PostgreSQL, Redis and nginx.
 browser:
@@ -122,6 +128,8 @@ requirements:
 	$(PIN) --extra all --group test --constraint requirements/development.txt --output-file requirements/test.txt
 	$(PIN) --extra client --extra service --group build --constraint requirements/development.txt \
 		--output-file requirements/demo.txt
+	$(PIN) --extra service --extra postgresql --extra redis --group build --constraint requirements/development.txt \
+		--output-file requirements/service.txt
 
 clean:
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage output dist

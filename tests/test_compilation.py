@@ -1,7 +1,9 @@
 """The cache ignores packages without formulas, Ctrl-C waits for the compiler, calls leak nothing."""
 
 import ast
+import atexit
 import signal
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 import banditrank
-from banditrank._compilation import WITHOUT_FORMULAS, compiled
+from banditrank._compilation import WITHOUT_FORMULAS, cache_directory, compiled, preferred_cache_directory
 from banditrank.testing._leaks import assert_no_leaks
 
 PACKAGE = Path(banditrank.__file__).parent
@@ -124,3 +126,27 @@ def test_leaks_of_references_and_memory_are_found() -> None:
     for calls in (10, 100):  # the conformance suites make 10 calls at least
         with pytest.raises(AssertionError, match=f"{calls} calls leaked"):
             assert_no_leaks(lambda: kept.append(object()), calls=calls)
+
+
+def test_a_read_only_cache_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose file system is read-only: Numba reads only caches that it can write to."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    preferred = preferred_cache_directory()
+    (preferred / "formulas").mkdir(parents=True)
+    (preferred / "formulas" / "code").write_text("machine code")
+    assert cache_directory.__wrapped__() == preferred
+    make, copies = tempfile.TemporaryFile, []
+
+    def refuse(*, dir: Path) -> object:  # noqa: A002 - a parameter of TemporaryFile
+        if Path(dir) == preferred:
+            raise PermissionError
+        return make(dir=dir)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(atexit, "register", lambda remove, *args, **_: copies.append((remove, args)))
+    copy = cache_directory.__wrapped__()
+    assert copy != preferred
+    assert (copy / "formulas" / "code").read_text() == "machine code"
+    ((remove, arguments),) = copies
+    remove(*arguments)
+    assert not copy.exists()

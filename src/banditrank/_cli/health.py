@@ -1,6 +1,7 @@
 """``banditrank health``: check a running service, for containers and scripts."""
 
 import json
+from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,10 +43,10 @@ def health_command(
     scheme, host, port = _address(url) if url is not None else ("http", *_configured_address(config))
     kind: Any = HTTPSConnection if scheme == "https" else HTTPConnection
     try:
-        connection = kind(host, port, timeout=timeout)
-        connection.request("GET", "/readyz" if ready else "/healthz")
-        response = connection.getresponse()
-        status, body = response.status, response.read(65_536)
+        with closing(kind(host, port, timeout=timeout)) as connection:
+            connection.request("GET", "/readyz" if ready else "/healthz")
+            response = connection.getresponse()
+            status, body = response.status, response.read(65_536)
     except (OSError, HTTPException) as error:
         typer.echo(f"banditrank: the service does not respond: {one_line(error)}", err=True)
         raise typer.Exit(1) from None
