@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +23,10 @@ SERVICE = """
 from banditrank.dashboard._warm_up import warm_up
 from banditrank.engine._surface import Surface
 for settings in ({}, {"treatment": "equal"}, {"treatment": "equal", "utility": "nash"}):
-    size = {"items": [str(i) for i in range(20)], "n_positions": 5, "user_types": list("abcd")}
-    surface = Surface("home", **size, **settings)
-    print(warm_up(surface).is_compiled)
+    for n_items, n_positions in ((3, 1), (30, 6)):
+        items = [str(number) for number in range(n_items)]
+        size = {"items": items, "n_positions": n_positions, "user_types": list("abcd")}
+        print(warm_up(Surface("home", **size, **settings)).is_compiled)
 """
 
 
@@ -64,8 +66,8 @@ def test_without_surfaces_the_default_kinds_are_compiled(
 ) -> None:
     status, output, complaint = run(capsys, "warm", *options)
     assert (status, complaint) == (0, "")
-    assert output.startswith("everything is compiled: 3 kinds of surfaces, in ")
-    assert kinds(warmed) == DEFAULT
+    assert output.startswith("everything is compiled: 6 kinds of surfaces, in ")
+    assert kinds(warmed) == [kind for kind in DEFAULT for _ in range(2)], "of two sizes"
     assert not Path("missing.db").exists()
 
 
@@ -152,10 +154,10 @@ def test_a_service_compiles_nothing_after_warm(tmp_path: Path) -> None:
         ).stdout
 
     first = output(*program, "warm")
-    assert "compiled 3 of 3 kinds of surfaces" in first
+    assert re.search(r"^compiled [3-6] of 6 kinds of surfaces", first, re.MULTILINE)
     assert first.count("\n") >= 4
-    assert output(*program, "warm").startswith("everything is compiled: 3 kinds of surfaces")
-    assert output(sys.executable, "-c", SERVICE) == "False\n" * 3
+    assert output(*program, "warm").startswith("everything is compiled: 6 kinds of surfaces")
+    assert output(sys.executable, "-c", SERVICE) == "False\n" * 6
 
 
 def test_health_checks_a_service(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

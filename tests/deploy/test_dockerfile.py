@@ -167,14 +167,14 @@ def test_an_image_is_built_warmed_and_served(tmp_path: Path) -> None:
                 [BASH, "-c", step], cwd=source, env=environment, capture_output=True, text=True, check=False
             )
             assert done.returncode == 0, done.stderr
-    assert "compiled 3 of 3 kinds" in done.stdout, "the last step warms"
+    assert re.search(r"^compiled [3-6] of 6 kinds", done.stdout, re.MULTILINE), "the last step warms"
     for file in prefix.rglob("*"):  # as a layer of an image does
         if file.is_file() and not file.is_symlink():
             seconds = int(file.stat().st_mtime)
             os.utime(file, (seconds, seconds))
     program = [str(prefix / "bin" / "banditrank")]
     again = subprocess.run([*program, "warm"], env=environment, capture_output=True, text=True, check=True)
-    assert again.stdout.startswith("everything is compiled: 3 kinds")
+    assert again.stdout.startswith("everything is compiled: 6 kinds")
     work = tmp_path / "work"
     work.mkdir()
     served = container_environment(free_port(), NUMBA_CACHE_DIR=str(prefix / "cache"))

@@ -13,7 +13,7 @@ from banditrank.errors import InvalidInputError, StoreError
 if TYPE_CHECKING:
     from banditrank.engine._surface import Surface
 
-_ITEMS = [f"item {number}" for number in range(1, 9)]
+_SIZES = ((8, 3), (20, 5))  # numbers of items and positions: solvers depend on them
 
 
 def warm_command(
@@ -94,7 +94,7 @@ def warm_command(
 def _given_surfaces(
     policies: list[str] | None, treatments: list[str] | None, utilities: list[str] | None
 ) -> "list[Surface]":
-    """Return a surface for each policy, treatment and utility."""
+    """Return surfaces of several sizes for each policy, treatment and utility."""
     from banditrank.engine._surface import Surface
 
     surfaces: list[Surface] = []
@@ -102,10 +102,17 @@ def _given_surfaces(
         for treatment in split_names(treatments) or ["personalized", "equal"]:
             names = split_names(utilities) or ["utilitarian", "nash"]
             for utility in names if treatment == "equal" else names[:1]:
-                settings = {"policy": policy, "treatment": treatment, "utility": utility}
-                name = f"kind-{len(surfaces) + 1}"
-                definition = {"name": name, "items": _ITEMS, "n_positions": 3, "user_types": ["new", "old"]}
-                surfaces.append(Surface.from_dict({**definition, **settings}))
+                for n_items, n_positions in _SIZES:
+                    definition = {
+                        "name": f"kind-{len(surfaces) + 1}",
+                        "items": [f"item {number}" for number in range(1, n_items + 1)],
+                        "n_positions": n_positions,
+                        "user_types": ["new", "old"],
+                        "policy": policy,
+                        "treatment": treatment,
+                        "utility": utility,
+                    }
+                    surfaces.append(Surface.from_dict(definition))
     return surfaces
 
 
@@ -130,5 +137,5 @@ def _stored_surfaces(address: str) -> "list[Surface]":
 
 
 def _describe(surface: "Surface") -> str:
-    name = surface.compiled_policy.name
-    return f"{name}, equal, {surface.utility}" if surface.treatment == "equal" else f"{name}, personalized"
+    treatment = f"equal, {surface.utility}" if surface.treatment == "equal" else "personalized"
+    return f"{surface.compiled_policy.name}, {treatment}, {len(surface.active_items)} items"

@@ -16,6 +16,7 @@ from banditrank.engine._engine import Engine
 from banditrank.engine._surface import Surface
 from banditrank.solvers._solve import choose_solver
 from banditrank.storage._memory import MemoryStore
+from banditrank.utilities._utility import NASH, UTILITARIAN
 
 _MAX_PASSES = 4  # of processes that may overwrite each other's index of the cache
 
@@ -41,6 +42,9 @@ class WarmUp(NamedTuple):
 def distinct_kinds(surfaces: Iterable[Surface]) -> list[Surface]:
     """Return one surface of each kind: those whose policy, treatment and solver need code of their own.
 
+    The solver depends on the number of items and positions. The dashboard also solves for equal treatment if
+    the surface's is personalized.
+
     Examples
     --------
     >>> home = Surface("home", items=["a", "b"], n_positions=1)
@@ -50,15 +54,13 @@ def distinct_kinds(surfaces: Iterable[Surface]) -> list[Surface]:
     """
     kinds: dict[tuple[str, ...], Surface] = {}
     for surface in surfaces:
-        kind: tuple[str, ...] = (surface.compiled_policy.name, surface.treatment)
-        if surface.treatment == "equal":
-            solver = choose_solver(
-                "auto",
-                surface.compiled_policy.utility,
-                n_items=len(surface.active_items),
-                n_positions=surface.n_positions,
-            )
-            kind += (surface.utility, solver)
+        is_equal, n_items = surface.treatment == "equal", len(surface.active_items)
+        utility = surface.compiled_policy.utility if is_equal else UTILITARIAN
+        solvers = [
+            choose_solver("auto", one, n_items=n_items, n_positions=surface.n_positions)
+            for one in (utility, NASH if utility == UTILITARIAN else utility)  # as in `assess`
+        ]
+        kind = (surface.compiled_policy.name, surface.treatment, str(utility), *solvers)
         kinds.setdefault(kind, surface)
     return list(kinds.values())
 
