@@ -11,10 +11,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+import typer
 from helpers.running_service import running
 from helpers.servers import NginxServer, free_port, private_directory
 
 from banditrank import Problem
+from banditrank._cli.main import application
+from banditrank.service._configuration import CONFIG_VARIABLE, PREFIX, STORE_FILE_VARIABLE, variable_of
 from banditrank.service._settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -86,3 +89,30 @@ def test_nginx_serves_with_its_configuration(text: str) -> None:
         with nginx:
             response = httpx.get(f"https://127.0.0.1:{port}/healthz", verify=False)  # noqa: S501 - made above
         assert (response.status_code, response.json()["status"]) == (200, "ok")
+
+
+def _settings_table() -> dict[str, list[str]]:
+    """Return the row of each environment variable in the table of settings."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    rows = [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    return {row[2]: row for row in rows if len(row) == 5 and row[2].startswith(PREFIX)}
+
+
+def test_the_table_of_settings_is_complete() -> None:
+    table = _settings_table()
+    defaults = {variable_of(setting.name): setting for setting in fields(Settings)}
+    assert set(table) == {*defaults, CONFIG_VARIABLE, STORE_FILE_VARIABLE}
+    for variable, setting in defaults.items():
+        name, _, _, default, meaning = table[variable]
+        value = setting.default
+        text = str(value).lower() if isinstance(value, bool) else "" if value == () else str(value)
+        assert (name, default) == (setting.name, text)
+        assert meaning
+
+
+def test_the_table_of_settings_names_the_options() -> None:
+    serve = typer.main.get_command(application).commands["serve"]
+    options = {parameter.name: parameter.opts[0] for parameter in serve.params if parameter.name != "help"}
+    table = _settings_table()
+    given = {row[2].removeprefix(PREFIX).lower(): row[1] for row in table.values() if row[1]}
+    assert given == options
