@@ -158,3 +158,21 @@ def test_the_store_comes_from_a_file_that_the_environment_names(
     assert "BANDITRANK_STORE" not in os.environ
     Path("secret").unlink()
     check_refusal(capsys, ["serve"], "BANDITRANK_STORE_FILE must be a readable file")
+
+
+@pytest.mark.parametrize(("secrets", "n_warnings"), [("elsewhere", 1), (".", 0)])
+def test_secrets_of_containers_may_be_readable(
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    secrets: str,
+    n_warnings: int,
+) -> None:
+    monkeypatch.setattr("banditrank._cli.store._SECRETS_DIRECTORY", Path(secrets).absolute())
+    path = Path("store").absolute()
+    path.write_text("redis://:password@127.0.0.1:1/0")
+    path.chmod(0o444)
+    monkeypatch.setenv("BANDITRANK_STORE_FILE", str(path))
+    monkeypatch.setattr("banditrank.service._server.serve", lambda _: None)
+    assert run(capsys, "serve")[0] == 0
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * n_warnings

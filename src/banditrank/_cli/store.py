@@ -42,6 +42,8 @@ StoreFileOption = Annotated[
     ),
 ]
 
+_SECRETS_DIRECTORY = Path("/run/secrets")  # of containers, which set the permissions and have no other users
+
 logger = logging.getLogger(__name__)
 
 
@@ -109,7 +111,7 @@ def _read_address(path: Path, source: str) -> str:
         address = ""
     if not address.isprintable() or not address:
         raise InvalidInputError(source, "must hold one line, the address of a store", str(path))
-    if has_password(address) and not is_private(path):
+    if has_password(address) and not is_private(path) and not path.is_relative_to(_SECRETS_DIRECTORY):
         logger.warning("file with a password is accessible to other users: %s", path)
     return address
 
