@@ -53,7 +53,6 @@ class ThompsonPersonalizedState(NamedTuple):
     means: Floats  # (M,)
     positions: Indices  # (K,) by decreasing preference
     leaders: Indices  # (K,) items by decreasing mean
-    is_deferred: NDArray[np.int8]  # (1,) 1 if only the sample is needed, see `Kernel`
 
 
 class ThompsonEqualState(NamedTuple):
@@ -62,7 +61,7 @@ class ThompsonEqualState(NamedTuple):
     posterior: Posterior
     instance: Instance
     solver: LoopSolver
-    is_deferred: NDArray[np.int8]  # (1,) as above
+    is_deferred: NDArray[np.int8]  # (1,) 1 if only the sample is needed, see `Kernel`
 
 
 @inlined
@@ -79,10 +78,9 @@ def _rank_personalized(
         refit_posterior(posterior, user_type)
     sample_preferences(posterior, user_type, rng, state.preferences)
     sample_means(posterior, user_type, state.preferences, rng, state.means)
-    if state.is_deferred[0] == 0:
-        top_k(state.preferences, state.positions)
-        top_k(state.means, state.leaders)
-        assign_in_order(state.leaders, state.positions, ranking)
+    top_k(state.preferences, state.positions)
+    top_k(state.means, state.leaders)
+    assign_in_order(state.leaders, state.positions, ranking)
 
 
 @inlined
@@ -245,16 +243,13 @@ class ThompsonRank(CompiledPolicy):
         posterior = init_posterior(
             counts, self.max_reward, is_position_based=self.click_model == "position-based"
         )
-        is_deferred = np.zeros(1, dtype=np.int8)
         if self.treatment == "personalized":
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
-            return ThompsonPersonalizedState(
-                posterior, np.zeros(k), np.zeros(m), positions, leaders, is_deferred
-            )
+            return ThompsonPersonalizedState(posterior, np.zeros(k), np.zeros(m), positions, leaders)
         solver = self._loop_solver(n_items=m, n_positions=k)
         loop_solver = init_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
         instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
-        return ThompsonEqualState(posterior, instance, loop_solver, is_deferred)
+        return ThompsonEqualState(posterior, instance, loop_solver, np.zeros(1, dtype=np.int8))
 
     def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> RestrictedSolver | None:
         """Return a solver among candidates for equal treatment, None for personalized treatment."""

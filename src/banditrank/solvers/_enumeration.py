@@ -103,14 +103,14 @@ def enumerate_rankings(
         if item >= 0:
             workspace.shown[item] = 0
         item += 1
-        while item < n_items and (
-            workspace.shown[item] == 1 or (is_restricted and workspace.allowed[depth, item] == 0)
-        ):
+        while item < n_items and workspace.shown[item] == 1:
             item += 1
         if item == n_items:
             depth -= 1
             continue
         workspace.items[depth] = item
+        if is_restricted and workspace.allowed[depth, item] == 0:
+            continue
         for i in range(n_user_types):
             workspace.values[depth + 1, i] = (
                 workspace.values[depth, i] + preferences[i, depth] * means[i, item]

@@ -47,12 +47,12 @@ def search_nearby(task: Task, incumbent: Incumbent, node: Node, columns: NDArray
             here = columns[k]
             for other in range(k + 1, n_positions):
                 there = columns[other]
-                if is_forbidden(task, k, there) or is_forbidden(task, other, here):
-                    continue
                 if not task.is_spatial:
                     most = scores[k, there] + scores[other, here] - scores[k, here] - scores[other, there]
                     if most <= best:
                         continue
+                if is_forbidden(task, k, there) or is_forbidden(task, other, here):
+                    continue
                 for i in range(values.size):
                     change = instance.preferences[i, k] - instance.preferences[i, other]
                     moved[i] = values[i] + change * (instance.means[i, there] - instance.means[i, here])

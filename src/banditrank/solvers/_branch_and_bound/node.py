@@ -14,7 +14,7 @@ from banditrank.solvers._assignment import AssignmentWorkspace, new_assignment_w
 from banditrank.solvers._branch_and_bound.atoms import Atoms, new_atoms
 from banditrank.solvers._branch_and_bound.envelope import Envelope, fit_envelope, new_envelope
 from banditrank.solvers._branch_and_bound.matrix_game import Game, new_game
-from banditrank.solvers._branch_and_bound.task import LIVE, Task, is_forbidden
+from banditrank.solvers._branch_and_bound.task import LIVE, RESTRICTED, Task
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +75,11 @@ def load_root(task: Task, node: Node) -> None:
         node.prices[j] = 0.0
         slot = add_slot(task, node, j)
         for k in range(node.rows.size):
-            node.base[k, slot] = -np.inf if is_forbidden(task, k, j) else task.instance.bonuses[j]
+            node.base[k, slot] = task.instance.bonuses[j]
+        if task.facts[RESTRICTED] == 1:
+            for k in range(node.rows.size):
+                if task.allowed[k, j] == 0:
+                    node.base[k, slot] = -np.inf
     node.atoms.n_atoms[0] = 0
     if task.is_spatial:
         for i in range(node.guide.size):
