@@ -85,7 +85,7 @@ def crash(
         for replica in running:
             at_the_end.callback(replica.stop)
             replica.start()
-        created = httpx.post(f"{addresses[0]}/v1/surfaces", json=surface(expiring=expiring), timeout=60)
+        created = httpx.post(f"{addresses[0]}/v1/surfaces", json=surface(expiring=expiring), timeout=300)
         assert created.status_code == 201, created.text
         for thread in threads:
             at_the_end.callback(thread.aborted.set)

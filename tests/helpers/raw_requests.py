@@ -2,13 +2,13 @@
 
 import socket
 
-from helpers.running_service import Running
+from helpers.running_service import TIMEOUT_SECONDS, Running
 
 
 def connect(service: Running) -> socket.socket:
     """Return a connection to a service."""
     host, port = service.address.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=30)
+    return socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS)
 
 
 def received(connection: socket.socket) -> bytes:
