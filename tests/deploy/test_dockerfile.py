@@ -144,9 +144,10 @@ def test_the_container_serves_as_its_environment_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.campaign
-def test_an_image_is_built_warmed_and_served(tmp_path: Path) -> None:
+def test_an_image_is_built_warmed_and_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take all steps in a clean directory; installed packages stand for those of the requirement file."""
     prefix, source = tmp_path / "opt" / "banditrank", tmp_path / "build"
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # it would replace the installed package
     environment = {**os.environ, **environment_of(BUILD), "NUMBA_CACHE_DIR": str(prefix / "cache")}
     source.mkdir()
     site_packages = prefix / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
@@ -172,6 +173,9 @@ def test_an_image_is_built_warmed_and_served(tmp_path: Path) -> None:
         if file.is_file() and not file.is_symlink():
             seconds = int(file.stat().st_mtime)
             os.utime(file, (seconds, seconds))
+    located = [str(prefix / "bin" / "python"), "-c", "import banditrank; print(banditrank.__file__)"]
+    found = subprocess.run(located, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert Path(found.stdout.strip()).is_relative_to(prefix)
     program = [str(prefix / "bin" / "banditrank")]
     again = subprocess.run([*program, "warm"], env=environment, capture_output=True, text=True, check=True)
     assert again.stdout.startswith("everything is compiled: 6 kinds")
