@@ -82,6 +82,8 @@ def warm_up(surface: Surface) -> WarmUp:
             for user_type in surface.user_types[:2]:
                 shown = runtime.rank(user_type)
                 engine.feedback(shown.id, clicked=shown.items[0])
+            if surface.compiled_policy.has_candidates:
+                runtime.rank(surface.user_types[0], candidates=surface.active_items)
             runtime.refresh()
             counts = runtime.counts()
             assess(counts)
