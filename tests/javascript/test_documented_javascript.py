@@ -85,7 +85,7 @@ def test_modules_run_in_node(text: str, service: _Service, tmp_path: Path) -> No
     assert re.fullmatch(r"\[ 'ad-\d', 'ad-\d' \] false", first)
     assert second == "counted"
     assert [line[:37] for line in rest] == (
-        ["422 urn:banditrank:problem:invalid un"] if "BanditRankError" in text else []
+        ["422 urn:banditrank:problem:invalid us"] if "BanditRankError" in text else []
     )
     assert service.counted() == (1, 1)
 
