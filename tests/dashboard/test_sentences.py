@@ -193,7 +193,7 @@ def test_a_ranking_is_called_the_best_from_a_probability_of_95_percent(say: Any)
         ({"reason": "item", "feedback": "unreported"}, "Exploring another item", "Not reported"),
         # What was tried is what was not in the best of its time, whatever is best now.
         (
-            {"reason": "item", "explored_items": [2], "feedback": "clicked", "clicked": 3},
+            {"reason": "item", "explored_items": [2], "feedback": "clicked", "clicked": [3]},
             "Exploring Ad 3",
             "Clicked Ad 4",
         ),

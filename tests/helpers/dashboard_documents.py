@@ -150,6 +150,8 @@ def make(
             "unreported": "not-clicked",
             "refresh_seconds": 0.25,
             "keep_seconds": 2592000.0,
+            "click_model": click_model,
+            "allow_short_rankings": False,
             "revision": 1,
             "version": 12,
             "rounds": rounds,

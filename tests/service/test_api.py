@@ -68,11 +68,11 @@ def test_a_forged_ranking_id_is_unknown(service: Running, forged: str) -> None:
     ("body", "said"),
     [
         ({}, "ranking must be given, got []"),
-        ({"ranking": 5}, "ranking must be a string of 1 to 1,024 characters, got 5"),
+        ({"ranking": 5}, "ranking must be a string of 1 to 4,096 characters, got 5"),
         ({"ranking": "x", "reward": 1.5}, "reward"),
         ({"ranking": "x", "reward": -1}, "reward"),
         ({"ranking": "x", "colour": "red"}, "colour"),
-        ({"ranking": "y" * 2000}, "ranking"),
+        ({"ranking": "y" * 5000}, "ranking"),
     ],
 )
 def test_invalid_feedback_is_refused(service: Running, body: dict, said: str) -> None:
