@@ -10,13 +10,21 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 REWARD_UNITS = 1 << 20
 """Stored units per unit of reward: rewards are integers, whose sums do not depend on their order."""
 
+_USER_TYPE_BITS = 10
+MAX_ARM_CODE = (1 << 16 - _USER_TYPE_BITS) - 1
+"""Largest code of an arm: the first two bytes of a ranking hold the user type and the code of the arm."""
+
 KEY_BYTES = 14
 _EXPIRY_BYTES = 6
+_Coded = TypeVar("_Coded", int, "NDArray[Any]")
 _NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -57,28 +65,53 @@ class Impression(NamedTuple):
     @property
     def user_type(self) -> int:
         """Index of the user type."""
-        return self.numbers[0]
+        return user_type_of(self._first)
+
+    @property
+    def arm_code(self) -> int:
+        """Code of the arm of an experiment; 0 without an experiment."""
+        return arm_code_of(self._first)
+
+    @property
+    def _first(self) -> int:
+        return int.from_bytes(self.ranking[:2], "little")
 
     @property
     def items(self) -> tuple[int, ...]:
         """Indices of the items, in the order of positions."""
-        return self.numbers[1:]
+        return struct.unpack_from(f"<{len(self.ranking) // 2 - 1}H", self.ranking, 2)
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """Index of the user type, followed by those of the items."""
-        return struct.unpack(f"<{len(self.ranking) // 2}H", self.ranking)
+        return (self.user_type, *self.items)
 
 
-def pack_ranking(user_type: int, items: tuple[int, ...]) -> bytes:
-    """Encode a user type and its ranking for `Impression.ranking`, in two bytes per index.
+def pack_ranking(user_type: int, items: tuple[int, ...], arm_code: int = 0) -> bytes:
+    """Encode a user type, its ranking and the arm for `Impression.ranking`, in two bytes per index.
 
     Examples
     --------
-    >>> Impression(1, b"", pack_ranking(2, (7, 300))).items
-    (7, 300)
+    >>> impression = Impression(1, b"", pack_ranking(2, (7, 300), arm_code=63))
+    >>> impression.user_type, impression.items, impression.arm_code
+    (2, (7, 300), 63)
     """
-    return struct.pack(f"<{len(items) + 1}H", user_type, *items)
+    return struct.pack(f"<{len(items) + 1}H", coded(user_type, arm_code), *items)
+
+
+def coded(user_type: _Coded, arm_code: int) -> _Coded:
+    """Return a user type, or an array of user types, with the code of an arm."""
+    return user_type | arm_code << _USER_TYPE_BITS
+
+
+def user_type_of(coded: _Coded) -> _Coded:
+    """Return the user type of a value, or an array of values, that also has the code of an arm."""
+    return coded & ((1 << _USER_TYPE_BITS) - 1)
+
+
+def arm_code_of(coded: _Coded) -> _Coded:
+    """Return the code of the arm of a value, or an array of values, that also has a user type."""
+    return coded >> _USER_TYPE_BITS
 
 
 def min_key(expires_at_ms: int) -> bytes:

@@ -10,7 +10,9 @@ from banditrank.storage._records import (
     CommitStatus,
     Event,
     Outcome,
+    Snapshot,
     Versions,
+    pack_ranking,
 )
 from banditrank.testing._store_events import CLICK, OpenStore, read_rounds, read_totals, shown
 
@@ -45,6 +47,24 @@ def check_duplicates_in_a_group_count_once(open_store: OpenStore) -> None:
     expected = [CommitStatus.RECORDED, CommitStatus.COUNTED, CommitStatus.REPEATED, CommitStatus.CONFLICTING]
     assert store.commit(entries).statuses == expected
     assert read_rounds(store, surface) == 1
+
+
+def check_arms_are_counted_apart(open_store: OpenStore) -> None:
+    """Check that visits of the arms of an experiment count once, and apart, also from a snapshot."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    events = []
+    for number, code in enumerate([0, 1, 63, 63, 63]):
+        impression = shown(surface, number)._replace(ranking=pack_ranking(1, (3, 1), code))
+        events.append(Event(impression, Outcome.of(0, REWARD_UNITS // 2) if number < 4 else NOT_CLICKED))
+    assert set(store.commit(events[:3]).statuses) == {CommitStatus.COUNTED}
+    assert open_store().commit(events[2:]).statuses == [CommitStatus.REPEATED, *[CommitStatus.COUNTED] * 2]
+    totals = read_totals(open_store(), surface)
+    store.save_snapshot(surface, Snapshot(2, totals.cells(), 1))
+    for found in (totals, read_totals(open_store(), surface)):
+        assert found.counts(range(4)).rounds == 5
+        assert found.counts(range(4), {0, 1}).rounds == 2
+        assert [sums[1] for sums in found.arm_sums(63)] == [3, 1.0, 0.5]
 
 
 def check_empty_group(open_store: OpenStore) -> None:
@@ -320,6 +340,7 @@ def check_counts_add_up(open_store: OpenStore) -> None:
 COMMIT_CHECKS = (
     check_outcomes_count_once,
     check_duplicates_in_a_group_count_once,
+    check_arms_are_counted_apart,
     check_empty_group,
     check_late_impressions_do_not_reopen,
     check_graded_rewards,
