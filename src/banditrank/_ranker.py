@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +13,8 @@ from banditrank.dashboard._estimates_report import EstimatesReport, report_estim
 from banditrank.dashboard._explain import Explanation, explain
 from banditrank.dashboard._treatment_report import TreatmentReport, report_treatments
 from banditrank.engine._engine import Engine
+from banditrank.engine._experiment import SurfaceExperiment
+from banditrank.engine._experiment_results import ExperimentResults
 from banditrank.engine._ranking_ids import RandomBytes
 from banditrank.engine._surface import ItemChanges, Surface
 from banditrank.engine._surface_runtime import SurfaceRuntime
@@ -92,7 +95,7 @@ class Ranker:
                 return self._open(surface)
         stored = Surface.from_definition(record.definition).to_dict()
         for setting, value in surface.to_dict().items():
-            if setting not in ("items", "retired") and stored[setting] != value:
+            if setting not in ("items", "retired", "experiment_periods") and stored[setting] != value:
                 rule = f"must be {stored[setting]!r} as in the store"
                 raise InvalidInputError(f"{surface.name}'s {setting}", rule, value)
         stored_items = set(stored["items"])
@@ -115,6 +118,7 @@ class Ranker:
         candidates: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
         pinned: Mapping[int, str] | None = None,
+        visitor: str | None = None,
     ) -> ShownRanking:
         """Return a ranking to show to a user: the policy's best of the candidates.
 
@@ -128,6 +132,9 @@ class Ranker:
             Items that must not be shown.
         pinned
             Items that must be shown, by position: 1 is the first. They need not be candidates.
+        visitor
+            Id of the visitor, up to 200 characters, who stays in the same arm of an experiment; by default
+            the arm is chosen by chance. It is not stored.
 
         Raises
         ------
@@ -136,11 +143,13 @@ class Ranker:
         UnknownSurfaceError
             If the surface was deleted.
         InvalidInputError
-            If there are too few candidates, a pin is not valid, the policy cannot restrict its rankings, or
-            this is a forked process.
+            If there are too few candidates, a pin is not valid, a policy cannot restrict its rankings, the
+            visitor id is not valid, or this is a forked process.
         """
         self._engine.touch()
-        return self._runtime.rank(user_type, candidates=candidates, exclude=exclude, pinned=pinned)
+        return self._runtime.rank(
+            user_type, candidates=candidates, exclude=exclude, pinned=pinned, visitor=visitor
+        )
 
     def rank_batch(
         self,
@@ -149,6 +158,7 @@ class Ranker:
         candidates: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
         pinned: Mapping[int, str] | None = None,
+        visitors: Sequence[str | None] | None = None,
     ) -> list[ShownRanking]:
         """Return a ranking for a user of each type, all of them or none.
 
@@ -158,6 +168,8 @@ class Ranker:
             User type of each user.
         candidates, exclude, pinned
             As for `rank`, for all users.
+        visitors
+            Id of each visitor, or None, as for `rank`.
 
         Raises
         ------
@@ -165,7 +177,9 @@ class Ranker:
             As for `rank`.
         """
         self._engine.touch()
-        return self._runtime.rank_batch(user_types, candidates=candidates, exclude=exclude, pinned=pinned)
+        return self._runtime.rank_batch(
+            user_types, candidates=candidates, exclude=exclude, pinned=pinned, visitors=visitors
+        )
 
     def feedback(
         self,
@@ -300,6 +314,31 @@ class Ranker:
         """Return the value of personalized and equal treatment for each user type and item."""
         self._engine.touch()
         return report_treatments(self._runtime.counts())
+
+    def set_experiment(self, experiment: SurfaceExperiment | None) -> None:
+        """Start an experiment, change the present one, or stop it with None.
+
+        Arms can be appended, and shares be changed. An experiment under a new name is another one.
+
+        Raises
+        ------
+        InvalidInputError
+            If an arm does not fit the surface, was removed, or has another policy than before.
+        """
+        self._engine.update_surface(
+            self.surface.name, lambda surface: replace(surface, experiment=experiment)
+        )
+
+    def experiment(self) -> ExperimentResults:
+        """Return the results of the surface's experiment.
+
+        Raises
+        ------
+        NoExperimentError
+            If the surface has no experiment.
+        """
+        self._engine.touch()
+        return self._runtime.experiment_results()
 
     def explain(self, ranking_id: str) -> Explanation:
         """Return the counts and beliefs behind a ranking, and its outcome.

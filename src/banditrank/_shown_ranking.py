@@ -19,9 +19,12 @@ class ShownRanking(NamedTuple):
     is_default
         Whether this is a default ranking, which a client returned while the service was away. Its feedback is
         ignored.
+    arm
+        Arm of the surface's experiment: ``policy`` for the surface's own; None without an experiment.
     """
 
     id: str
     items: tuple[str, ...]
     expires_at: datetime
     is_default: bool = False
+    arm: str | None = None

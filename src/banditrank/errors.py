@@ -8,6 +8,7 @@
     │   │   ├── UnknownFieldError       a body or a definition has no field of this name
     │   │   └── UnknownSurfaceError     the store has no surface of this name
     │   └── AlreadyExistsError          the name is already in use
+    ├── NoExperimentError               the surface has no experiment
     ├── UnsolvableError                 the solver does not support the problem
     ├── PrunedError                     the data was pruned at the end of its retention
     ├── FeedbackError                   the feedback was rejected
@@ -151,6 +152,28 @@ class AlreadyExistsError(InvalidInputError):
 
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
         return type(self), (self.field, self.value)
+
+
+class NoExperimentError(BanditRankError):
+    """The surface has no experiment.
+
+    Parameters
+    ----------
+    surface
+        Name of the surface.
+
+    Examples
+    --------
+    >>> print(NoExperimentError("home"))
+    surface 'home' has no experiment
+    """
+
+    def __init__(self, surface: str) -> None:
+        super().__init__(f"surface {surface!r} has no experiment")
+        self.surface = surface
+
+    def __reduce__(self) -> tuple[type["NoExperimentError"], tuple[str]]:
+        return type(self), (self.surface,)
 
 
 class UnsolvableError(BanditRankError):

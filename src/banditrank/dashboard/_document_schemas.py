@@ -27,7 +27,7 @@ def format_timestamp(seconds: float) -> str:
 
 
 class SurfaceDocument(TypedDict):
-    """Definition of the surface."""
+    """Definition of the surface; experiment is the name of its experiment."""
 
     name: str
     treatment: str
@@ -39,6 +39,7 @@ class SurfaceDocument(TypedDict):
     user_types: list[str]
     n_positions: int
     attribution_seconds: float
+    experiment: str | None
 
 
 class IntervalDocument(TypedDict):

@@ -176,6 +176,7 @@ def _surface(surface: Surface) -> SurfaceDocument:
         "user_types": list(surface.user_types),
         "n_positions": surface.n_positions,
         "attribution_seconds": surface.attribution_seconds,
+        "experiment": None if surface.experiment is None else surface.experiment.name,
     }
 
 

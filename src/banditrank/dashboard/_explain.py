@@ -13,7 +13,8 @@ from banditrank.dashboard._estimated_problem import ranking_value
 from banditrank.engine._allowed_items import AllowedColumns, AllowedItems
 from banditrank.engine._counts_replica import CountsReplica
 from banditrank.engine._engine import Engine
-from banditrank.engine._policy_snapshot import PolicySnapshot
+from banditrank.engine._experiment import FIXED
+from banditrank.engine._policy_snapshot import ArmSnapshots, PolicySnapshot
 from banditrank.engine._ranking_ids import IssuedRanking, nonce_of
 from banditrank.engine._surface import Surface
 from banditrank.engine._surface_runtime import SurfaceRuntime
@@ -133,8 +134,11 @@ class Explanation:
         When the ranking was issued, and when its attribution window closes.
     revision, version, rounds
         Versions of the surface's definition and of its counts, and number of rankings counted in them.
+    arm
+        Arm of the surface's experiment: ``policy`` for the surface's own; None without an experiment.
     policy, treatment, utility
-        As defined at the time; the utility is None under personalized treatment.
+        As defined at the time, the policy by the arm if there is one; the utility is None under personalized
+        treatment.
     is_reproduced
         Whether recomputing the ranking from the same counts gives the same ranking.
     outcome
@@ -163,6 +167,7 @@ class Explanation:
     revision: int
     version: int
     rounds: int
+    arm: str | None
     policy: str
     treatment: str
     utility: str | None
@@ -192,10 +197,11 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     user_type, numbers, nonce = impression.user_type, impression.items, nonce_of(impression.key)
     allowed = AllowedItems.decode(issued.allowed, len(surface.items))
     is_equal = surface.treatment == "equal"
-    policy = surface.compiled_policy
+    policy = snapshot.policy
     utility = policy.utility if is_equal else UTILITARIAN
     is_reproduced = snapshot.recompute(user_type, nonce, allowed) == numbers
-    is_type_used = not is_equal and policy.distinguishes_user_types
+    is_fixed = snapshot.policy_name == FIXED
+    is_type_used = not is_equal and not is_fixed and policy.distinguishes_user_types
     sample = snapshot.sampled_problem(user_type, nonce, allowed)
     beliefs = _estimates(snapshot, None if is_equal else user_type) if sample is None else sample
     index_of = {number: index for index, number in enumerate(snapshot.numbers)}
@@ -218,7 +224,8 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
         revision=snapshot.revision,
         version=snapshot.version,
         rounds=snapshot.counts.rounds,
-        policy=policy.name,
+        arm=snapshot.arm_name,
+        policy=snapshot.policy_name,
         treatment=surface.treatment,
         utility=str(utility) if is_equal else None,
         is_reproduced=is_reproduced,
@@ -238,7 +245,7 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
         shown_items=shown,
         omitted_items=omitted,
         reason=_reason(
-            policy=policy.name,
+            policy=snapshot.policy_name,
             utility=str(utility) if is_equal else None,
             user_type=user_types[0] if is_type_used else None,
             version=snapshot.version,
@@ -264,8 +271,7 @@ def _restore_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRan
         raise PrunedError(
             f"the ranking cannot be explained: {error} (keep_seconds is {days:g} days)"
         ) from None
-    version, counts = replica.counts(surface, surface.active_numbers)
-    return PolicySnapshot(surface, issued.revision, version, counts)
+    return ArmSnapshots.of_replica(surface, issued.revision, replica).of_code(issued.impression.arm_code)
 
 
 def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> SampledProblem:
@@ -387,6 +393,9 @@ def _reason(
             "computed the one that was shown. The values are those of this version."
         )
     details = _describe_shown(shown) + _describe_omitted(omitted)
+    if policy == FIXED:
+        source = f"the arm shows a fixed order; by the estimates from counts {version}"
+        return f"{source} users look most at {details}."
     if utility is not None:
         audience = f"under counts {version} all users get this ranking, whatever their user type"
         chosen = (

@@ -12,7 +12,7 @@ from banditrank.dashboard._document_schemas import (
 )
 from banditrank.dashboard._surface_monitor import RecentImpression, SurfaceMonitor
 from banditrank.errors import StoreError
-from banditrank.storage._records import DISCARDED, Outcome, pack_ranking
+from banditrank.storage._records import DISCARDED, Impression, Outcome, pack_ranking
 
 
 class RecentImpressions:
@@ -57,7 +57,10 @@ class RecentImpressions:
         is_equal
             Whether the treatment is equal.
         """
-        shown = Counter(self._monitor.recent_rankings.copy())
+        shown: Counter[bytes] = Counter()
+        for packed in self._monitor.recent_rankings.copy():
+            impression = Impression(0, b"", packed)
+            shown[pack_ranking(impression.user_type, impression.items)] += 1  # of all arms together
         n_user_types = len(self._runtime.surface.user_types)
         totals: Counter[int] = Counter()  # by user type
         for packed, n_impressions in shown.items():

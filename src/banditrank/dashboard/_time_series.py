@@ -32,7 +32,7 @@ from banditrank.dashboard._time_buckets import (
     TimeBuckets,
     exploration_shares,
 )
-from banditrank.storage._cells import CELL, Cells, decode_cells
+from banditrank.storage._cells import CELL, Cells, decode_cells, visit_cells
 from banditrank.storage._records import REWARD_UNITS
 
 MAX_ANNOTATIONS = 50
@@ -238,15 +238,16 @@ class TimeSeries:
         if not changes or self._current is None:
             return
         times, parts = zip(*changes, strict=True)
-        cells = decode_cells(b"".join(parts))
-        at_ms = np.repeat(np.array(times, dtype=np.int64), [len(part) // CELL.itemsize for part in parts])
+        cells, is_display = visit_cells(decode_cells(b"".join(parts)))
+        n_cells = [len(part) // CELL.itemsize for part in parts]
+        at_ms = np.repeat(np.array(times, dtype=np.int64), n_cells)[is_display]
         kinds = None if self._reference is None else self._reference.classify(cells)
         self._current.add(at_ms, cells, kinds)
         self._last_hour.add(at_ms, cells, kinds)
         if self.regret_of is not None:
             self._has_regret = True
             for time, part in zip(times, parts, strict=True):
-                self._current.add_regret(time, self.regret_of(decode_cells(part)))
+                self._current.add_regret(time, self.regret_of(visit_cells(decode_cells(part))[0]))
 
     # Encoding
 

@@ -91,6 +91,21 @@ class AllowedItems(NamedTuple):
         allowed = None if self.candidates is None else set(self.candidates)
         return all(k in pinned or allowed is None or item in allowed for k, item in enumerate(items))
 
+    def first_of(self, order: Sequence[int], n_positions: int) -> tuple[int, ...]:
+        """Return the first allowed items of an order, with pinned items at their positions.
+
+        Examples
+        --------
+        >>> AllowedItems((0, 2, 3), ((1, 4),)).first_of([3, 1, 2, 0, 4], 3)
+        (3, 4, 2)
+        """
+        pinned = dict(self.pinned)
+        allowed = set(order if self.candidates is None else self.candidates) - set(pinned.values())
+        items = [item for item in order if item in allowed]
+        for position, item in sorted(pinned.items()):
+            items.insert(position, item)
+        return tuple(items[:n_positions])
+
     def columns(self, numbers: Sequence[int]) -> "AllowedColumns":
         """Return the columns of counts that are allowed, given the item number of each column."""
         index_of = {number: index for index, number in enumerate(numbers)}

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, get_args
 
+from banditrank.engine._surface_name import SURFACE_NAME
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.storage._base import Store
 from banditrank.storage._records import KeyRecord
@@ -131,12 +132,9 @@ def _checked_surfaces(surfaces: Iterable[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(surfaces))
     if len(names) > MAX_SURFACES_PER_KEY:
         raise InvalidInputError("surfaces", f"must be at most {MAX_SURFACES_PER_KEY} names", len(names))
-    if names:
-        from banditrank.engine._surface import SURFACE_NAME  # noqa: PLC0415 - it imports numpy
-
-        for name in names:
-            if not re.fullmatch(SURFACE_NAME, name):
-                raise InvalidInputError("surfaces", "must be exact names of surfaces", name)
+    for name in names:
+        if not re.fullmatch(SURFACE_NAME, name):
+            raise InvalidInputError("surfaces", "must be exact names of surfaces", name)
     return names
 
 

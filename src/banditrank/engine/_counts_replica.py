@@ -1,14 +1,14 @@
 """A surface's counts in this process, kept in step with the store."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from banditrank.counts._counts import Counts
 from banditrank.engine._surface import Surface
 from banditrank.errors import PrunedError
 from banditrank.storage._base import Store
-from banditrank.storage._cells import Totals
+from banditrank.storage._cells import ArmSums, Totals
 from banditrank.storage._records import Change, Snapshot
 
 _MAX_PENDING = 256  # changes
@@ -117,21 +117,45 @@ class CountsReplica:
         if self.version < version:  # all changes were pruned: a snapshot replaces them
             self._restore(self._store.snapshot(self._surface_id))
 
-    def counts(self, surface: Surface, items: tuple[int, ...]) -> tuple[int, Counts]:
+    def counts(
+        self, surface: Surface, items: tuple[int, ...], codes: Collection[int] | None = None
+    ) -> tuple[int, Counts]:
         """Return the version, and the counts of some items and of the surface's user types.
 
         They depend on the version and the arguments alone, not on later definitions.
+
+        Parameters
+        ----------
+        surface
+            Definition of the surface.
+        items
+            Numbers of the items.
+        codes
+            Codes of the arms whose visits are included; all by default.
         """
+        version, (counts,) = self.counts_by_codes(surface, items, (codes,))
+        return version, counts
+
+    def counts_by_codes(
+        self, surface: Surface, items: tuple[int, ...], groups: Sequence[Collection[int] | None]
+    ) -> tuple[int, list[Counts]]:
+        """Return the version, and what `counts` returns for each group of codes, at the same version."""
         with self._lock:
             self._add_pending()
             self._totals.grow(len(surface.user_types), len(surface.items))
-            counts = self._totals.counts(items)
+            counts = [self._totals.counts(items, codes) for codes in groups]
             version = self.version
-        if counts.n_user_types > (n := len(surface.user_types)):  # user types that were added since
-            arrivals = counts.arrivals[:n].copy()
-            displays, rewards = counts.displays_by_position[:n].copy(), counts.rewards_by_position[:n].copy()
-            counts = Counts(displays, rewards, arrivals, int(arrivals.sum()))
-        return version, counts
+        return version, [_of_user_types(one, len(surface.user_types)) for one in counts]
+
+    def arm_sums(self, surface: Surface, codes: Sequence[int]) -> tuple[int, list[ArmSums]]:
+        """Return the version, and the sums over the visits with each code, by the surface's user types."""
+        n = len(surface.user_types)
+        with self._lock:
+            self._add_pending()
+            self._totals.grow(n, len(surface.items))
+            sums = [self._totals.arm_sums(code) for code in codes]
+            version = self.version
+        return version, [ArmSums(one.visits[:n], one.rewards[:n], one.squared_rewards[:n]) for one in sums]
 
     @property
     def rounds(self) -> int:
@@ -193,6 +217,16 @@ class CountsReplica:
                 self._pending.clear()
                 self.version = snapshot.version
                 self._register(snapshot)
+
+
+def _of_user_types(counts: Counts, n_user_types: int) -> Counts:
+    """Return counts without the user types that were added since."""
+    if counts.n_user_types <= n_user_types:
+        return counts
+    arrivals = counts.arrivals[:n_user_types].copy()
+    displays = counts.displays_by_position[:n_user_types].copy()
+    rewards = counts.rewards_by_position[:n_user_types].copy()
+    return Counts(displays, rewards, arrivals, int(arrivals.sum()))
 
 
 class _SnapshotSize(NamedTuple):

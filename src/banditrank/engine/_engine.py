@@ -13,7 +13,7 @@ from banditrank.engine._due_queue import DueQueue
 from banditrank.engine._fork_guard import FORKED, guard_against_forks
 from banditrank.engine._group_commit import CommitCallback, CommitOutcome, Deliver, GroupCommitter
 from banditrank.engine._observers import SurfaceObserver
-from banditrank.engine._policy_snapshot import PolicySnapshot
+from banditrank.engine._policy_snapshot import ArmSnapshots
 from banditrank.engine._ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, seeded_bytes
 from banditrank.engine._surface import ItemChanges, Surface
 from banditrank.engine._surface_registry import SurfaceRegistry
@@ -180,7 +180,7 @@ class Engine:
             If there is a surface of this name.
         """
         with self.compilations.track(surface.name):
-            PolicySnapshot.check_rankable(surface)
+            ArmSnapshots.check_rankable(surface)
         return self._registry.open(self.store.create_surface(surface.name, surface.definition))
 
     def update_surface(self, name: str, update: Callable[[Surface], Surface]) -> SurfaceRuntime:

@@ -14,16 +14,20 @@ these, the visitors there move on: at most as many as the other arm gains.
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from banditrank._checks import check_number
 from banditrank.engine._served_policies import SERVED_NAMES, served_policy
-from banditrank.engine._surface import SURFACE_NAME, Surface
+from banditrank.engine._surface_name import SURFACE_NAME, SURFACE_NAME_RULE
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.policies._base import CompiledPolicy
+
+if TYPE_CHECKING:
+    from banditrank.engine._surface import Surface
 
 MAX_ARMS = 15
 """Maximum number of arms beside the surface's policy."""
@@ -35,7 +39,7 @@ POLICY_ARM = "policy"
 FIXED = "fixed"
 """Name of the policy that shows a fixed order of items."""
 
-_NAME_RULE = "must be up to 64 of a-z, 0-9, dot, dash and underscore, a letter or digit first"
+_NAME_RULE = f"must be {SURFACE_NAME_RULE}"
 _POINT_BITS = 53  # as a float has
 _ROUNDING = 1e-9  # shares such as 0.1 are rounded: three of them plus 0.7 must be 1
 
@@ -174,7 +178,7 @@ class SurfaceExperiment:
         names = b"".join(len(name.encode()).to_bytes(4) + name.encode() for name in (surface, self.name))
         return hashlib.blake2b(names, digest_size=32).digest()
 
-    def check_surface(self, surface: Surface) -> None:
+    def check_surface(self, surface: "Surface") -> None:
         """Check that the arms can be shown on a surface.
 
         Raises
@@ -184,21 +188,30 @@ class SurfaceExperiment:
         UnsolvableError
             If a policy cannot rank a surface of this size.
         """
-        known, active = set(surface.items), set(surface.active_items)
+        self.check_names(surface)
+        active = set(surface.active_items)
+        for arm in self.arms:
+            n_active = sum(item in active for item in arm.order)
+            if arm.policy == FIXED and n_active < surface.n_positions:
+                rule = f"must have at least {surface.n_positions} items that are not retired"
+                raise InvalidInputError("arms.order", rule, n_active)
+
+    def check_names(self, surface: "Surface") -> None:
+        """Check that a surface has the items of fixed orders, retired or not, and can use the policies.
+
+        Raises
+        ------
+        InvalidInputError, UnsolvableError
+            As for `check_surface`.
+        """
+        known = set(surface.items)
         for arm in self.arms:
             if arm.policy != FIXED:
-                policy = served_policy(
-                    arm.policy, treatment=surface.treatment, utility=surface.utility, coefficient=None
-                )
+                policy = arm_policy(arm, surface)
                 policy.kernel(n_items=len(surface.items), n_positions=surface.n_positions)
-                continue
             for item in arm.order:
                 if item not in known:
                     raise UnknownNameError("arms.order", item, surface.items)
-            n_active = sum(item in active for item in arm.order)
-            if n_active < surface.n_positions:
-                rule = f"must have at least {surface.n_positions} items that are not retired"
-                raise InvalidInputError("arms.order", rule, n_active)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all settings as JSON-compatible values."""
@@ -219,6 +232,29 @@ class SurfaceExperiment:
             raise InvalidInputError("arms", "must be a list of arms", checked["arms"])
         arms = [Arm(**_known_settings("arms", arm, Arm, ("name", "share"))) for arm in checked["arms"]]
         return cls(**checked | {"arms": arms})
+
+
+def arm_policy(arm: Arm, surface: "Surface") -> CompiledPolicy:
+    """Return the policy of an arm, for the treatment and the utility of a surface.
+
+    Raises
+    ------
+    InvalidInputError
+        If the policy does not support the treatment.
+    """
+    return served_policy(arm.policy, treatment=surface.treatment, utility=surface.utility, coefficient=None)
+
+
+def check_visitor(visitor: str) -> None:
+    """Check a visitor id.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not 1 to 200 characters.
+    """
+    if not isinstance(visitor, str) or not 1 <= len(visitor) <= MAX_VISITOR_LENGTH:
+        raise InvalidInputError("visitor", f"must be 1 to {MAX_VISITOR_LENGTH} characters", visitor)
 
 
 def assign(visitor: str, salt: bytes, arms: Sequence[Arm]) -> int:
@@ -243,10 +279,15 @@ def assign(visitor: str, salt: bytes, arms: Sequence[Arm]) -> int:
     >>> [assign(f"visitor-{n}", b"salt", [Arm("hold-out", 0.5)]) for n in range(8)]
     [1, 1, 0, 1, 0, 0, 1, 0]
     """
-    if not isinstance(visitor, str) or not 1 <= len(visitor) <= MAX_VISITOR_LENGTH:
-        raise InvalidInputError("visitor", f"must be 1 to {MAX_VISITOR_LENGTH} characters", visitor)
-    digest = hashlib.blake2b(visitor.encode("utf-8", "surrogatepass"), key=salt, digest_size=8).digest()
-    return arm_at((int.from_bytes(digest) >> (64 - _POINT_BITS)) / 2**_POINT_BITS, arms)
+    check_visitor(visitor)
+    keyed_hash = hashlib.blake2b(visitor.encode("utf-8", "surrogatepass"), key=salt, digest_size=8)
+    return arm_at(random_point(lambda _: keyed_hash.digest()), arms)
+
+
+def random_point(random_bytes: Callable[[int], bytes]) -> float:
+    """Return a point that is uniformly distributed in [0, 1), for `arm_at`."""
+    bits: int = int.from_bytes(random_bytes(8)) >> (64 - _POINT_BITS)
+    return bits / 2.0**_POINT_BITS
 
 
 def arm_at(point: float, arms: Sequence[Arm]) -> int:

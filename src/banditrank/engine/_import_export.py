@@ -2,7 +2,8 @@
 
 The file is one JSON object: ``format``, ``banditrank`` (the version that wrote it), ``exported`` (when),
 ``version`` (of the counts), ``surface`` (its settings) and ``counts``, a list of cells by name, each on a
-line of its own. Rewards are whole multiples of 2⁻²⁰ and so exact in decimal notation.
+line of its own. Rewards are whole multiples of 2⁻²⁰ and so exact in decimal notation. Cells of the arms of
+experiments also have an ``arm_code``, and ``arms`` lists the visits and the squared rewards of each.
 """
 
 import json
@@ -19,12 +20,20 @@ from banditrank.engine._counts_replica import CountsReplica
 from banditrank.engine._surface import Surface
 from banditrank.errors import InvalidInputError, UnknownNameError, UnknownSurfaceError
 from banditrank.storage._base import Store
-from banditrank.storage._cells import CELL, Cells, decode_cells
-from banditrank.storage._records import REWARD_UNITS, SurfaceRecord
+from banditrank.storage._cells import CELL, SQUARES, Cells, decode_cells
+from banditrank.storage._records import (
+    MAX_ARM_CODE,
+    REWARD_UNITS,
+    SurfaceRecord,
+    arm_code_of,
+    coded,
+    user_type_of,
+)
 
 FORMAT = "banditrank surface 1"
 _MAX_DISPLAYS = 1 << 40  # of a cell, far below the limit of its type
 _CELL = ("user_type", "position", "item", "displays", "rewards")
+_ARM = ("user_type", "arm_code", "visits", "squared_rewards")
 
 
 def export_surface(store: Store, name: str, *, now: datetime | None = None) -> dict[str, Any]:
@@ -58,21 +67,33 @@ def export_surface(store: Store, name: str, *, now: datetime | None = None) -> d
     if after.surface_id != before.surface_id:
         raise UnknownSurfaceError("surface", name, ())
     surface = _surface(after)
+    decoded = decode_cells(cells)
+    is_square = decoded["position"] == SQUARES
     return {
         "format": FORMAT,
         "banditrank": __version__,
         "exported": (datetime.now(UTC) if now is None else now).isoformat(timespec="seconds"),
         "version": version,
         "surface": surface.to_dict(),
+        "arms": [
+            {
+                "user_type": surface.user_types[user_type_of(coded_type)],
+                "arm_code": arm_code_of(coded_type),
+                "visits": visits,
+                "squared_rewards": squares / REWARD_UNITS,
+            }
+            for coded_type, _, _, visits, squares in decoded[is_square].tolist()
+        ],
         "counts": [
             {
-                "user_type": surface.user_types[user_type],
+                "user_type": surface.user_types[user_type_of(coded_type)],
                 "position": position + 1,
                 "item": surface.items[item],
                 "displays": displays,
                 "rewards": rewards / REWARD_UNITS,
+                **({"arm_code": code} if (code := arm_code_of(coded_type)) else {}),
             }
-            for user_type, position, item, displays, rewards in decode_cells(cells).tolist()
+            for coded_type, position, item, displays, rewards in decoded[~is_square].tolist()
         ],
     }
 
@@ -140,7 +161,8 @@ def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, by
     if not isinstance(settings, dict):
         raise InvalidInputError("surface", "must be an object of settings", settings)
     surface = Surface.from_dict(settings if name is None else {**settings, "name": name})
-    return surface, _cells(surface, document.get("counts")).tobytes()
+    arms = _arm_cells(surface, document.get("arms", []))
+    return surface, _cells(surface, document.get("counts")).tobytes() + arms.tobytes()
 
 
 def _surface(record: SurfaceRecord) -> Surface:
@@ -155,10 +177,10 @@ def _cells(surface: Surface, counts: object) -> Cells:
     rows: dict[tuple[int, int, int], tuple[int, int]] = {}
     for number, cell in enumerate(counts):
         where = f"counts[{number}]"
-        if not isinstance(cell, dict) or sorted(cell) != sorted(_CELL):
+        if not isinstance(cell, dict) or sorted(cell.keys() - {"arm_code"}) != sorted(_CELL):
             raise InvalidInputError(where, f"must be an object of {', '.join(_CELL)}", cell)
         index = (
-            _number(f"{where}.user_type", cell["user_type"], types),
+            _coded_type(where, cell, types),
             check_integer(f"{where}.position", cell["position"], 1, surface.n_positions) - 1,
             _number(f"{where}.item", cell["item"], items),
         )
@@ -172,6 +194,28 @@ def _cells(surface: Surface, counts: object) -> Cells:
     return cells
 
 
+def _arm_cells(surface: Surface, arms: object) -> Cells:
+    """Return the cells with the visits and the squared rewards of the arms."""
+    if not isinstance(arms, list):
+        raise InvalidInputError("arms", "must be a list of sums", arms)
+    types = {name: number for number, name in enumerate(surface.user_types)}
+    rows = []
+    for number, arm in enumerate(arms):
+        where = f"arms[{number}]"
+        if not isinstance(arm, dict) or sorted(arm) != sorted(_ARM):
+            raise InvalidInputError(where, f"must be an object of {', '.join(_ARM)}", arm)
+        visits = check_integer(f"{where}.visits", arm["visits"], 1, _MAX_DISPLAYS)
+        max_squares = visits * surface.n_positions**2
+        squares = check_number(f"{where}.squared_rewards", arm["squared_rewards"], 0, max_squares)
+        rows.append((_coded_type(where, arm, types), SQUARES, 0, visits, round(squares * REWARD_UNITS)))
+    return np.array(rows, dtype=CELL)
+
+
+def _coded_type(where: str, cell: Mapping[str, Any], types: Mapping[str, int]) -> int:
+    code = check_integer(f"{where}.arm_code", cell.get("arm_code", 0), 0, MAX_ARM_CODE)
+    return coded(_number(f"{where}.user_type", cell["user_type"], types), code)
+
+
 def _number(where: str, name: object, numbers: Mapping[str, int]) -> int:
     if not isinstance(name, str) or name not in numbers:
         raise UnknownNameError(where, name, numbers)
@@ -181,7 +225,7 @@ def _number(where: str, name: object, numbers: Mapping[str, int]) -> int:
 def _check_displays(surface: Surface, cells: Cells) -> None:
     """Check that each position has as many displays: every ranking shows one item in each."""
     displays = np.zeros((len(surface.user_types), surface.n_positions), dtype=np.int64)
-    np.add.at(displays, (cells["user_type"], cells["position"]), cells["displays"])
+    np.add.at(displays, (user_type_of(cells["user_type"]), cells["position"]), cells["displays"])
     for name, row in zip(surface.user_types, displays.tolist(), strict=True):
         if len(set(row)) > 1:
             raise InvalidInputError(f"counts of {name}", "must have as many displays at each position", row)

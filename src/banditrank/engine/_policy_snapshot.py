@@ -8,6 +8,8 @@ random numbers of its own. The nonce of an impression holds the seed of the batc
 
 Under equal treatment a snapshot has one ranking for each set of allowed items. It does not depend on the
 caller: the random numbers of an exploring policy are drawn for the counts, not for the user or the items.
+
+In an experiment there is a snapshot of each arm, with the counts that the arm's policy learns from.
 """
 
 import hashlib
@@ -21,6 +23,17 @@ from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
 from banditrank.engine._allowed_items import ALL_ITEMS, AllowedItems
+from banditrank.engine._counts_replica import CountsReplica
+from banditrank.engine._experiment import (
+    FIXED,
+    POLICY_ARM,
+    Arm,
+    arm_at,
+    arm_policy,
+    assign,
+    check_visitor,
+    random_point,
+)
 from banditrank.engine._ranking_ids import NONCE_BYTES, RandomBytes
 from banditrank.engine._surface import Surface
 from banditrank.policies._base import CompiledPolicy
@@ -52,40 +65,51 @@ class PolicySnapshot:
         Versions of the definition and of the counts.
     counts
         Counts of the active items, in the order of their numbers.
+    arm
+        The arm of the surface's experiment that is ranked; None for the surface's policy.
+
+    Attributes
+    ----------
+    policy_name
+        Name of the policy; ``fixed`` for a fixed order.
+    arm_name, arm_code
+        Name and code of the arm; None and 0 without an experiment.
     """
 
-    def __init__(self, surface: Surface, revision: int, version: int, counts: Counts) -> None:
+    def __init__(
+        self, surface: Surface, revision: int, version: int, counts: Counts, *, arm: Arm | None = None
+    ) -> None:
         self.surface = surface
         self.revision = revision
         self.version = version
         self.counts = counts
         self.numbers = surface.active_numbers
         self.user_type_numbers = {name: number for number, name in enumerate(surface.user_types)}
-        self._policy = surface.compiled_policy
+        self._order = _fixed_order(surface, arm)  # numbers of all active items, None for a policy
+        self.policy = surface.compiled_policy
+        if arm is not None and self._order is None:
+            self.policy = arm_policy(arm, surface)
+        self.policy_name = self.policy.name if self._order is None else FIXED
+        self.arm_name: str | None = None
+        self.arm_code = 0
+        if surface.period is not None:
+            self.arm_name = POLICY_ARM if arm is None else arm.name
+            self.arm_code = surface.period.codes[surface.period.arms.index(self.arm_name)]
         self._lock = threading.Lock()  # the policy's state includes working memory
         self._bit_generator: Any = np.random.PCG64()  # the type of its state is not public
         self._rng = np.random.Generator(self._bit_generator)
-        is_stateless = self._policy.new_scratch() is None
-        self._batch = _BatchRanker(self._policy, counts, self._rng) if is_stateless else None
+        is_stateless = self._order is None and self.policy.new_scratch() is None
+        self._batch = _BatchRanker(self.policy, counts, self._rng) if is_stateless else None
         self._prepared: dict[int, list[PreparedRanking]] = {}  # by user type
         self._equal_ranking: tuple[int, ...] | None = None
-        self._equal_seed = f"{surface.name} {revision} {version}".encode()
+        salt = "" if arm is None else f" {arm.name}"
+        self._equal_seed = f"{surface.name} {revision} {version}{salt}".encode()
         self._allowed_rankings: OrderedDict[AllowedItems, tuple[int, ...]] = OrderedDict()  # equal treatment
-        if surface.treatment == "equal":
+        if surface.treatment == "equal" or self._order is not None:
             self._equal_ranking = items = self._compute(0, self._equal_seed, 1)[0]
             self._prepared = {
                 number: [self._prepare(b"", number, items)] for number in self.user_type_numbers.values()
             }
-
-    @classmethod
-    def check_rankable(cls, surface: Surface) -> None:
-        """Compute one ranking from empty counts, so that a surface that cannot be ranked is not stored."""
-        counts = Counts.empty(
-            n_user_types=len(surface.user_types),
-            n_items=len(surface.active_numbers),
-            n_positions=surface.n_positions,
-        )
-        cls(surface, 0, 0, counts).recompute(0, bytes(NONCE_BYTES))
 
     def rank_batch(self, user_types: Sequence[int], random_bytes: RandomBytes) -> list[PreparedRanking]:
         """Return a ranking for a user of each type.
@@ -167,31 +191,36 @@ class PolicySnapshot:
                 self._choose(0, self._equal_seed, allowed)
         else:
             self.recompute(user_type, nonce, allowed)
-        return self._policy.sampled_problem(self._batch.state)
+        return self.policy.sampled_problem(self._batch.state)
 
     def _prepare(self, nonce: bytes, user_type: int, items: tuple[int, ...]) -> PreparedRanking:
         names = self.surface.items
-        return PreparedRanking(nonce, pack_ranking(user_type, items), tuple([names[item] for item in items]))
+        ranking = pack_ranking(user_type, items, self.arm_code)
+        return PreparedRanking(nonce, ranking, tuple([names[item] for item in items]))
 
     def _compute(self, user_type: int, seed: bytes, n_rankings: int) -> list[tuple[int, ...]]:
+        if self._order is not None:
+            return [self._order[: self.surface.n_positions]] * n_rankings
         self._bit_generator.state = _generator_state(seed)
         if self._batch is not None:
             rankings = self._batch.rank(user_type, n_rankings)
         else:
             rankings = [
-                self._policy.rank(self.counts, user_type, rng=self._rng).tolist() for _ in range(n_rankings)
+                self.policy.rank(self.counts, user_type, rng=self._rng).tolist() for _ in range(n_rankings)
             ]
         return [tuple([self.numbers[index] for index in ranking]) for ranking in rankings]
 
     def _choose(self, user_type: int, seed: bytes, allowed: AllowedItems) -> tuple[int, ...]:
         """Return the best ranking of allowed items."""
+        if self._order is not None:
+            return allowed.first_of(self._order, self.surface.n_positions)
         self._bit_generator.state = _generator_state(seed)
         candidates, pinned = allowed.columns(self.numbers)
         allow_short = self.surface.allow_short_rankings
         if self._batch is not None:
             chosen = self._batch.choose(user_type, candidates, pinned, allow_short=allow_short)
         else:
-            chosen = self._policy.rank(
+            chosen = self.policy.rank(
                 self.counts,
                 user_type,
                 rng=self._rng,
@@ -206,7 +235,7 @@ class _BatchRanker:
     """A policy's compiled formulas with a state that is created once."""
 
     def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
-        self._policy = policy
+        self.policy = policy
         self._is_type_blind = not policy.distinguishes_user_types
         pooled = counts.pooled() if self._is_type_blind else counts
         self._kernel = policy.bind(pooled, rng)
@@ -242,8 +271,8 @@ class _BatchRanker:
         InvalidInputError
             If the policy cannot restrict its rankings.
         """
-        if not self._policy.has_candidates:
-            raise restriction_unsupported(self._policy.name, candidates, pinned)
+        if not self.policy.has_candidates:
+            raise restriction_unsupported(self.policy.name, candidates, pinned)
         pins = np.full(self._rankings.shape[1], -1, dtype=np.intp)
         for position, item in pinned.items():
             pins[position] = item
@@ -253,6 +282,102 @@ class _BatchRanker:
         )
         result: list[int] = chosen.tolist()
         return result
+
+
+class ArmSnapshots:
+    """Snapshots of a surface's policy and of the arms of its experiment, from counts of one version.
+
+    Parameters
+    ----------
+    policy
+        Snapshot of the surface's policy.
+    arms
+        Snapshots of the arms in order; None for those with the share 0. Empty without an experiment.
+    """
+
+    def __init__(self, policy: PolicySnapshot, arms: Sequence[PolicySnapshot | None] = ()) -> None:
+        self.policy = policy
+        self._arms = (policy, *arms)
+        self.running = tuple(one for one in self._arms if one is not None)
+        experiment = policy.surface.experiment
+        self._experiment = experiment
+        self._salt = b"" if experiment is None else experiment.salt(policy.surface.name)
+
+    @classmethod
+    def of_replica(cls, surface: Surface, revision: int, replica: CountsReplica) -> "ArmSnapshots":
+        """Return the snapshots of a surface from the counts in this process."""
+        arms = () if surface.experiment is None else surface.experiment.arms
+        groups = [
+            surface.learned_codes if arm is None or arm.is_learned_from else surface.codes_of_arm(arm.name)
+            for arm in (None, *arms)
+        ]
+        version, counts = replica.counts_by_codes(surface, surface.active_numbers, groups)
+        return cls._of_counts(surface, revision, version, counts)
+
+    @classmethod
+    def _of_counts(
+        cls, surface: Surface, revision: int, version: int, counts: Sequence[Counts]
+    ) -> "ArmSnapshots":
+        arms = () if surface.experiment is None else surface.experiment.arms
+        snapshots = [
+            PolicySnapshot(surface, revision, version, of_arm, arm=arm) if arm.share > 0 else None
+            for arm, of_arm in zip(arms, counts[1:], strict=True)
+        ]
+        return cls(PolicySnapshot(surface, revision, version, counts[0]), snapshots)
+
+    @classmethod
+    def check_rankable(cls, surface: Surface) -> None:
+        """Compute a ranking of each arm from empty counts: a surface that cannot be ranked is not stored.
+
+        Raises
+        ------
+        InvalidInputError
+            If an arm does not fit the surface.
+        """
+        counts = Counts.empty(
+            n_user_types=len(surface.user_types),
+            n_items=len(surface.active_numbers),
+            n_positions=surface.n_positions,
+        )
+        n_arms = 0
+        if surface.experiment is not None:
+            surface.experiment.check_surface(surface)
+            n_arms = len(surface.experiment.arms)
+        for snapshot in cls._of_counts(surface, 0, 0, [counts] * (n_arms + 1)).running:
+            snapshot.recompute(0, bytes(NONCE_BYTES))
+
+    def of_visits(self, visitors: Sequence[str | None], random_bytes: RandomBytes) -> list[PolicySnapshot]:
+        """Return the snapshot that ranks each visit: of the visitor's arm, or of one by chance.
+
+        Raises
+        ------
+        InvalidInputError
+            If a visitor id is not 1 to 200 characters.
+        """
+        for visitor in visitors:
+            if visitor is not None:
+                check_visitor(visitor)
+        if self._experiment is None:
+            return [self.policy] * len(visitors)
+        arms = self._experiment.arms
+        numbers = [
+            arm_at(random_point(random_bytes), arms) if visitor is None else assign(visitor, self._salt, arms)
+            for visitor in visitors
+        ]
+        return [self._arms[number] or self.policy for number in numbers]
+
+    def of_code(self, arm_code: int) -> PolicySnapshot:
+        """Return the snapshot of the arm with a code."""
+        return next((one for one in self.running if one.arm_code == arm_code), self.policy)
+
+
+def _fixed_order(surface: Surface, arm: Arm | None) -> tuple[int, ...] | None:
+    """Return the active items of a fixed order, followed by the others; None for another policy."""
+    if arm is None or arm.policy != FIXED:
+        return None
+    numbers = surface.active_item_numbers
+    listed = [numbers[item] for item in arm.order if item in numbers]
+    return tuple(dict.fromkeys([*listed, *surface.active_numbers]))
 
 
 def _generator_state(seed: bytes) -> dict[str, Any]:

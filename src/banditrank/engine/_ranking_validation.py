@@ -22,13 +22,15 @@ class RankingShape(NamedTuple):
     n_positions: int
     items: frozenset[int]  # numbers of the active items
     min_positions: int
+    arm_codes: frozenset[int]
 
     @classmethod
     def of(cls, surface: Surface) -> "RankingShape":
         """Return the shape of a surface's rankings."""
         min_positions = 1 if surface.allow_short_rankings else surface.n_positions
         items = frozenset(surface.active_numbers)
-        return cls(len(surface.user_types), surface.n_positions, items, min_positions)
+        codes = frozenset((0,) if surface.period is None else filter(None, surface.period.codes))
+        return cls(len(surface.user_types), surface.n_positions, items, min_positions, codes)
 
     def matches(self, issued: IssuedRanking) -> bool:
         """Return whether the surface can have shown a ranking.
@@ -43,7 +45,8 @@ class RankingShape(NamedTuple):
         """
         user_type, *items = issued.impression.numbers
         has_length = self.min_positions <= len(items) <= self.n_positions
-        return user_type < self.n_user_types and has_length and self.items.issuperset(items)
+        has_user = user_type < self.n_user_types and issued.impression.arm_code in self.arm_codes
+        return has_user and has_length and self.items.issuperset(items)
 
 
 class RankingValidator:

@@ -9,7 +9,10 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from banditrank._checks import check_integer, check_number
+from banditrank.engine._experiment import SurfaceExperiment
+from banditrank.engine._experiment_periods import ExperimentPeriod, find_period, with_period
 from banditrank.engine._served_policies import served_policy
+from banditrank.engine._surface_name import SURFACE_NAME, SURFACE_NAME_RULE
 from banditrank.errors import (
     InvalidInputError,
     StoreError,
@@ -29,8 +32,6 @@ MAX_NAME_LENGTH = 200
 RESERVED_NAMES = (".", "..")
 """Names with another meaning in the path of a URL."""
 
-SURFACE_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
-SURFACE_NAME_RULE = "up to 64 of a-z, 0-9, dot, dash and underscore, a letter or digit first"
 NAME_RULE = f"1 to {MAX_NAME_LENGTH} printable characters"
 _DAY = 86_400.0
 ATTRIBUTION_SECONDS = (1.0, 90 * _DAY)
@@ -119,6 +120,10 @@ class Surface:
         ``position-based``, at each position independently, so that they may click several items.
     allow_short_rankings
         Whether a ranking may have fewer items than positions, if a request allows fewer.
+    experiment
+        Arms that share the visits with the policy; None without an experiment.
+    experiment_periods
+        Codes of the arms of all experiments so far; those of the present one are added.
 
     Raises
     ------
@@ -159,6 +164,8 @@ class Surface:
     keep_seconds: float = 30 * _DAY
     click_model: RankOneClickModel = "single-look"
     allow_short_rankings: bool = False
+    experiment: SurfaceExperiment | None = None
+    experiment_periods: tuple[ExperimentPeriod, ...] = ()
     compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -190,6 +197,16 @@ class Surface:
         )
         policy.kernel(n_items=len(self.items), n_positions=self.n_positions)  # raises if it is too large
         object.__setattr__(self, "compiled_policy", policy)
+        self._set_experiment()
+
+    def _set_experiment(self) -> None:
+        periods = tuple(self.experiment_periods)
+        if self.experiment is not None:
+            if not isinstance(self.experiment, SurfaceExperiment):
+                raise InvalidInputError("experiment", "must be a SurfaceExperiment", self.experiment)
+            self.experiment.check_names(self)
+            periods = with_period(periods, self.experiment, self.max_reward)
+        object.__setattr__(self, "experiment_periods", periods)
 
     def _check_feedback_settings(self) -> None:
         for setting, allowed in (
@@ -204,6 +221,29 @@ class Surface:
         check_number("attribution_seconds", self.attribution_seconds, *ATTRIBUTION_SECONDS)
         check_number("refresh_seconds", self.refresh_seconds, *REFRESH_SECONDS)
         check_number("keep_seconds", self.keep_seconds, *KEEP_SECONDS)
+
+    @property
+    def max_reward(self) -> int:
+        """Upper bound of the reward of a visit: the number of clicks that are possible."""
+        return 1 if self.click_model == "single-look" else self.n_positions
+
+    @cached_property
+    def period(self) -> ExperimentPeriod | None:
+        """The present period of the experiment; None without an experiment."""
+        if self.experiment is None:
+            return None
+        return find_period(self.experiment_periods, self.experiment, self.max_reward)
+
+    @cached_property
+    def learned_codes(self) -> frozenset[int]:
+        """Codes of the visits that the policy learns from: 0, its own, and those of some arms."""
+        return frozenset((0, *(code for one in self.experiment_periods for code in one.learned_codes)))
+
+    def codes_of_arm(self, arm: str) -> frozenset[int]:
+        """Return the codes of an arm of the present experiment, in all its periods."""
+        name = None if self.experiment is None else self.experiment.name
+        periods = [one for one in self.experiment_periods if one.experiment == name and arm in one.arms]
+        return frozenset(code for one in periods if (code := one.codes[one.arms.index(arm)]))
 
     @cached_property
     def active_items(self) -> tuple[str, ...]:
@@ -292,6 +332,8 @@ class Surface:
     def to_dict(self) -> dict[str, Any]:
         """Return all settings as JSON-compatible values."""
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        values["experiment"] = None if self.experiment is None else self.experiment.to_dict()
+        values["experiment_periods"] = [one.to_dict() for one in self.experiment_periods]
         return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
     @classmethod
@@ -310,6 +352,13 @@ class Surface:
         for key in ("name", "items", "n_positions"):
             if key not in values:
                 raise InvalidInputError(key, "must be given", sorted(values))
+        values = dict(values)
+        if values.get("experiment") is not None:
+            values["experiment"] = SurfaceExperiment.from_dict(values["experiment"])
+        periods = values.get("experiment_periods", ())
+        if not isinstance(periods, list | tuple):
+            raise InvalidInputError("experiment_periods", "must be a list of periods", periods)
+        values["experiment_periods"] = tuple(ExperimentPeriod.from_dict(one) for one in periods)
         return cls(**values)
 
     @property
@@ -332,12 +381,12 @@ class Surface:
             raise StoreError(f"surface in the store cannot be read: {one_line(error)}") from error
 
     def successor(self, changed: "Surface") -> "Surface":
-        """Return the updated surface.
+        """Return the updated surface, with the codes of all arms so far.
 
         Raises
         ------
         InvalidInputError
-            If the counts do not fit the updated surface.
+            If the counts do not fit the updated surface, or an experiment that was changed does not.
         """
         if changed.name != self.name:
             raise InvalidInputError("name", f"must stay {self.name}", changed.name)
@@ -347,6 +396,11 @@ class Surface:
             before, after = getattr(self, names), getattr(changed, names)
             if after[: len(before)] != before:
                 raise InvalidInputError(names, "must start with the present ones, in order", list(after))
+        if changed.experiment is not None and changed.experiment != self.experiment:
+            changed.experiment.check_surface(changed)
+        n_periods = len(self.experiment_periods)
+        if changed.experiment_periods[:n_periods] != self.experiment_periods:
+            return replace(changed, experiment_periods=self.experiment_periods)
         return changed
 
 

@@ -14,12 +14,13 @@ from banditrank._shown_ranking import ShownRanking
 from banditrank.engine._allowed_items import ALL_ITEMS, AllowedItems
 from banditrank.engine._compilations import Compilations
 from banditrank.engine._counts_replica import CountsReplica, SurfaceCounts
+from banditrank.engine._experiment_results import ExperimentResults, experiment_results
 from banditrank.engine._feedback_tracker import FeedbackTracker
 from banditrank.engine._group_commit import COUNTED, CommitOutcome, GroupCommitter, feedback_status
 from banditrank.engine._impression_expiry import ImpressionExpirer
 from banditrank.engine._observers import IssuedImpression, SurfaceObserver
 from banditrank.engine._periodic_task import PeriodicTask
-from banditrank.engine._policy_snapshot import PolicySnapshot
+from banditrank.engine._policy_snapshot import ArmSnapshots, PolicySnapshot, PreparedRanking
 from banditrank.engine._ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, key_prefix
 from banditrank.engine._ranking_validation import RankingValidator
 from banditrank.engine._surface import Surface
@@ -94,7 +95,7 @@ class SurfaceRuntime:
         self._random_bytes = random_bytes
         self._compilations = Compilations() if compilations is None else compilations
         self._is_deleted = False
-        self._has_restricted = False  # whether a ranking of candidates was made, and its code compiled
+        self._restricted: frozenset[str] = frozenset()  # policies that ranked candidates: code is compiled
         self._refusal: str | None = None  # the rule that rankings would break
         self._refresh_lock = threading.Lock()
         self._current = _Definition.of(record)  # replaced as a whole: surface and revision always agree
@@ -112,7 +113,7 @@ class SurfaceRuntime:
             is_idle=is_idle,
             on_due=self._mark_due,
         )
-        self._snapshot = self._new_snapshot()
+        self._snapshots = self._new_snapshot()
         self._refreshed_at = time.monotonic()
         self._tasks = self._make_tasks()
         self._own_version = self.version  # version that this process's own commits explain
@@ -121,13 +122,16 @@ class SurfaceRuntime:
 
     # Rankings and feedback
 
-    def rank(self, user_type: str, **allowed: Any) -> ShownRanking:
+    def rank(self, user_type: str, *, visitor: str | None = None, **allowed: Any) -> ShownRanking:
         """Return a ranking to show to a user.
 
         Parameters
         ----------
         user_type
             User type of the user.
+        visitor
+            Id of the visitor, who stays in the same arm of an experiment; by default the arm is chosen by
+            chance.
         allowed
             ``candidates``, ``exclude`` and ``pinned``, as for `AllowedItems.of`.
 
@@ -138,19 +142,23 @@ class SurfaceRuntime:
         UnknownSurfaceError
             If the surface was deleted.
         InvalidInputError
-            If there are too few candidates, a pin is not valid, the policy cannot restrict its rankings, or
-            this is a forked process.
+            If there are too few candidates, a pin is not valid, a policy cannot restrict its rankings, the
+            visitor id is not valid, or this is a forked process.
         """
-        (ranking,) = self.rank_batch((user_type,), **allowed)
+        (ranking,) = self.rank_batch((user_type,), visitors=(visitor,), **allowed)
         return ranking
 
-    def rank_batch(self, user_types: Sequence[str], **allowed: Any) -> list[ShownRanking]:
+    def rank_batch(
+        self, user_types: Sequence[str], *, visitors: Sequence[str | None] | None = None, **allowed: Any
+    ) -> list[ShownRanking]:
         """Return a ranking for a user of each type, all of them or none.
 
         Parameters
         ----------
         user_types
             User type of each user.
+        visitors
+            Id of each visitor, or None, as for `rank`.
         allowed
             As for `rank`, for all users.
 
@@ -163,7 +171,8 @@ class SurfaceRuntime:
             raise UnknownSurfaceError("surface", self.surface.name, ())
         if self._refusal is not None:
             raise InvalidInputError("surface", self._refusal, self.surface.name)
-        snapshot = self.policy_snapshot()
+        snapshots = self._latest_snapshots()
+        snapshot = snapshots.policy
         surface, numbers = snapshot.surface, snapshot.user_type_numbers
         for user_type in user_types:
             if not isinstance(user_type, str) or user_type not in numbers:
@@ -172,11 +181,14 @@ class SurfaceRuntime:
         expires_at_ms = int((now + surface.attribution_seconds) * 1000)
         chosen = [numbers[one] for one in user_types]
         allowed_items = AllowedItems.of(surface, **allowed) if allowed else ALL_ITEMS
+        arms = self._arms_of(snapshots, len(chosen), visitors)
         if allowed_items == ALL_ITEMS:
-            prepared = snapshot.rank_batch(chosen, self._random_bytes)
+            prepared = _by_arm(arms, chosen, lambda arm, types: arm.rank_batch(types, self._random_bytes))
         else:
-            prepared = snapshot.rank_allowed(chosen, allowed_items, self._random_bytes)
-            self._has_restricted = True
+            prepared = _by_arm(
+                arms, chosen, lambda arm, types: arm.rank_allowed(types, allowed_items, self._random_bytes)
+            )
+            self._restricted |= {arm.policy_name for arm in arms}
         surface_id, prefix = self.surface_id, key_prefix(expires_at_ms)
         impressions = [Impression(surface_id, prefix + one.nonce, one.ranking) for one in prepared]
         if surface.unreported == "not-clicked":
@@ -192,9 +204,19 @@ class SurfaceRuntime:
         self.observer.on_rankings(list(map(IssuedImpression, ranking_ids, impressions)), now)
         expires_at = datetime.fromtimestamp(expires_at_ms / 1000, UTC)
         return [
-            ShownRanking(ranking_id, one.items, expires_at)
-            for ranking_id, one in zip(ranking_ids, prepared, strict=True)
+            ShownRanking(ranking_id, one.items, expires_at, arm=arm.arm_name)
+            for ranking_id, one, arm in zip(ranking_ids, prepared, arms, strict=True)
         ]
+
+    def _arms_of(
+        self, snapshots: ArmSnapshots, n_visits: int, visitors: Sequence[str | None] | None
+    ) -> list[PolicySnapshot]:
+        if visitors is None:
+            visitors = [None] * n_visits
+        elif isinstance(visitors, str) or len(visitors) != n_visits:
+            found = visitors if isinstance(visitors, str) else len(visitors)
+            raise InvalidInputError("visitors", f"must be {n_visits}, one for each user type", found)
+        return snapshots.of_visits(visitors, self._random_bytes)
 
     def event(self, issued: IssuedRanking, feedback: Feedback) -> Event:
         """Return the event that feedback stands for.
@@ -269,7 +291,7 @@ class SurfaceRuntime:
     @property
     def user_type_numbers(self) -> Mapping[str, int]:
         """Numbers of the user types that `rank` accepts; a new one is accepted after the next refresh."""
-        return self._snapshot.user_type_numbers
+        return self._snapshots.policy.user_type_numbers
 
     @property
     def revision(self) -> int:
@@ -299,23 +321,37 @@ class SurfaceRuntime:
     @property
     def staleness_seconds(self) -> float:
         """Age of the counts behind rankings; 0 if they are the latest in this process."""
-        is_latest = self._snapshot.version == self.version
+        is_latest = self._snapshots.policy.version == self.version
         return 0.0 if is_latest else time.monotonic() - self._refreshed_at
 
     @property
     def restricts_fast(self) -> bool:
         """Whether a ranking of candidates neither compiles nor solves anything."""
-        return self._has_restricted and self.surface.treatment == "personalized"
+        is_compiled = all(one.policy_name in self._restricted for one in self._snapshots.running)
+        return is_compiled and self.surface.treatment == "personalized"
 
     def policy_snapshot(self) -> PolicySnapshot:
-        """Return the snapshot that rankings are computed from."""
+        """Return the snapshot that the rankings of the surface's policy are computed from."""
+        return self._latest_snapshots().policy
+
+    def _latest_snapshots(self) -> ArmSnapshots:
         if self.surface.refresh_seconds == 0 and self._is_stale():
             self.refresh()
-        return self._snapshot
+        return self._snapshots
 
     def counts(self) -> SurfaceCounts:
-        """Return the latest counts in this process, of all items."""
+        """Return the latest counts in this process, of all items and all arms."""
         return self._replica.surface_counts(*self._current)
+
+    def experiment_results(self) -> ExperimentResults:
+        """Return the results of the surface's experiment by the latest counts in this process.
+
+        Raises
+        ------
+        NoExperimentError
+            If the surface has no experiment.
+        """
+        return experiment_results(*self._current, self._replica)
 
     # Updates
 
@@ -323,7 +359,7 @@ class SurfaceRuntime:
         """Rank by the latest counts from now on."""
         with self._refresh_lock:
             if self._is_stale():
-                self._snapshot = self._new_snapshot()
+                self._snapshots = self._new_snapshot()
             self._refreshed_at = time.monotonic()
 
     def apply(self, change: Change) -> None:
@@ -342,16 +378,17 @@ class SurfaceRuntime:
         self._mark_due()
 
     def compile(self, surface: Surface) -> None:
-        """Compile the policy of another definition if it is of another kind; rankings continue meanwhile.
+        """Compile the policies of another definition if they are of other kinds; rankings continue meanwhile.
 
         Raises
         ------
         BanditRankError
             If the definition cannot be ranked.
         """
-        if _policy_kind(surface) != _policy_kind(self.surface):
+        is_other_kind = _policy_kind(surface) != _policy_kind(self.surface)
+        if is_other_kind or surface.experiment != self.surface.experiment:
             with self._compilations.track(surface.name):
-                PolicySnapshot.check_rankable(surface)
+                ArmSnapshots.check_rankable(surface)
 
     def redefine(self, record: SurfaceRecord) -> None:
         """Switch to a newer definition; rankings follow with the next `refresh`."""
@@ -376,13 +413,13 @@ class SurfaceRuntime:
         self._refusal = rule
 
     def _is_stale(self) -> bool:
-        return self._snapshot.version != self.version or self._snapshot.revision != self.revision
+        latest = self._snapshots.policy
+        return latest.version != self.version or latest.revision != self.revision
 
-    def _new_snapshot(self) -> PolicySnapshot:
+    def _new_snapshot(self) -> ArmSnapshots:
         surface, revision = self._current
-        version, counts = self._replica.counts(surface, surface.active_numbers)
         with self._compilations.track(surface.name):
-            return PolicySnapshot(surface, revision, version, counts)
+            return ArmSnapshots.of_replica(surface, revision, self._replica)
 
     # Background tasks
 
@@ -420,11 +457,30 @@ class SurfaceRuntime:
             self.save_snapshot()
 
     def _refresh_in(self) -> float:
-        if self._snapshot.revision != self.revision:
+        if self._snapshots.policy.revision != self.revision:
             return 0.0  # retired items must not be shown any longer
         if not self._is_stale():
             return inf
         return max(0.0, self._refreshed_at + self.surface.refresh_seconds - time.monotonic())
+
+
+def _by_arm(
+    arms: Sequence[PolicySnapshot],
+    user_types: Sequence[int],
+    rank: Callable[[PolicySnapshot, Sequence[int]], list[PreparedRanking]],
+) -> list[PreparedRanking]:
+    """Return a ranking of each visit, which the snapshot of its arm ranks."""
+    if all(arm is arms[0] for arm in arms):
+        return rank(arms[0], user_types) if arms else []
+    visits: dict[PolicySnapshot, list[int]] = {}
+    for index, arm in enumerate(arms):
+        visits.setdefault(arm, []).append(index)
+    rankings = {
+        index: ranking
+        for arm, indices in visits.items()
+        for index, ranking in zip(indices, rank(arm, [user_types[one] for one in indices]), strict=True)
+    }
+    return [rankings[index] for index in range(len(arms))]
 
 
 class _Definition(NamedTuple):

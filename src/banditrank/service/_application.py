@@ -18,7 +18,7 @@ from types import MappingProxyType
 from banditrank.dashboard._surface_monitor import SurfaceMonitors
 from banditrank.engine._engine import Engine
 from banditrank.engine._group_commit import CommitCallback, CommitOutcome, run_callbacks
-from banditrank.engine._surface import SURFACE_NAME
+from banditrank.engine._surface_name import SURFACE_NAME
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import BanditRankError, CompilingError, StoreError, UnknownNameError
 from banditrank.model._problem import Problem

@@ -11,6 +11,7 @@ from banditrank.errors import (
     ConflictingFeedbackError,
     ExpiredRankingError,
     InvalidInputError,
+    NoExperimentError,
     PrunedError,
     StoreError,
     UnknownRankingError,
@@ -58,6 +59,7 @@ NO_KEY = HttpErrorType("no-key", 401, "A valid API key is required")
 NO_RIGHT = HttpErrorType("no-right", 403, "The API key does not have this right")
 NOT_FOUND = HttpErrorType("not-found", 404, "Not found")
 UNKNOWN_SURFACE = HttpErrorType("unknown-surface", 404, "Surface not found")
+NO_EXPERIMENT = HttpErrorType("no-experiment", 404, "The surface has no experiment")
 UNKNOWN_RANKING = HttpErrorType("unknown-ranking", 404, "Ranking not found")
 WRONG_METHOD = HttpErrorType("wrong-method", 405, "Method not allowed")
 TOO_SLOW = HttpErrorType("too-slow", 408, "The body did not arrive in time")
@@ -80,6 +82,7 @@ _ERROR_TYPES: tuple[tuple[type[BanditRankError], HttpErrorType], ...] = (
     (AlreadyExistsError, ALREADY_EXISTS),
     (UnknownSurfaceError, UNKNOWN_SURFACE),
     (InvalidInputError, INVALID),
+    (NoExperimentError, NO_EXPERIMENT),
     (UnsolvableError, INVALID),
     (UnknownRankingError, UNKNOWN_RANKING),
     (ExpiredRankingError, EXPIRED),

@@ -50,7 +50,10 @@ _TAGS = {
         "Request a ranking, show it, and report the click.",
     ),
     "_surface_routes": ("Surfaces", "Create and update surfaces and their items."),
-    "_report_routes": ("Reports", "Estimates, the price of equality, and the reasons for a ranking."),
+    "_report_routes": (
+        "Reports",
+        "Estimates, the price of equality, experiments, and the reasons for a ranking.",
+    ),
     "_dashboard_routes": ("Dashboard", "The data of a surface's dashboard."),
     "_auth": ("Access", "Rights of an API key."),
     "_health_routes": ("Health", "Health, readiness and metrics."),

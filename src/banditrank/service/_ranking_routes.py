@@ -43,17 +43,28 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def _rank(application: "Application", request: Request) -> Response:
-    (ranking,) = await _rankings(application, request, [request.body.user_type])
+    body = request.body
+    visitors = None if body.visitor is None else [body.visitor]
+    (ranking,) = await _rankings(application, request, [body.user_type], visitors)
     return Response(200, _encode(ranking))
 
 
 async def _rank_batch(application: "Application", request: Request) -> Response:
-    rankings = await _rankings(application, request, request.body.user_types, is_batch=True)
+    user_types, visitors = request.body.user_types, request.body.visitors
+    if visitors is not None and len(visitors) != len(user_types):
+        rule = f"must be {len(user_types)}, one for each user type"
+        raise InvalidInputError("visitors", rule, len(visitors))
+    rankings = await _rankings(application, request, user_types, visitors, is_batch=True)
     return Response(200, _encode(RankingBatchResponse(rankings)))
 
 
 async def _rankings(
-    application: "Application", request: Request, user_types: Sequence[str], *, is_batch: bool = False
+    application: "Application",
+    request: Request,
+    user_types: Sequence[str],
+    visitors: Sequence[str | None] | None,
+    *,
+    is_batch: bool = False,
 ) -> list[RankingResponse]:
     """Return a ranking for a user of each type, all of them or none."""
     runtime = await application.surface(request)
@@ -63,13 +74,18 @@ async def _rankings(
         _check_items(runtime, allowed)
     # The latest counts are added up first, and a ranking of candidates may have to be solved: both are slow.
     if runtime.surface.refresh_seconds == 0 or (allowed and not runtime.restricts_fast):
-        return await application.pools.store.run(lambda: _rank_chunk(runtime, user_types, **allowed))
-    rankings, yielded_at = _rank_chunk(runtime, user_types[:_CHUNK_SIZE], **allowed), time.perf_counter()
+        return await application.pools.store.run(
+            lambda: _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
+        )
+    chunk = slice(0, _CHUNK_SIZE)
+    rankings = _rank_chunk(runtime, user_types[chunk], visitors=visitors and visitors[chunk], **allowed)
+    yielded_at = time.perf_counter()
     for start in range(_CHUNK_SIZE, len(user_types), _CHUNK_SIZE):
         if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
             await asyncio.sleep(0)  # other requests do not wait for a large batch
             yielded_at = time.perf_counter()
-        rankings += _rank_chunk(runtime, user_types[start : start + _CHUNK_SIZE], **allowed)
+        chunk = slice(start, start + _CHUNK_SIZE)
+        rankings += _rank_chunk(runtime, user_types[chunk], visitors=visitors and visitors[chunk], **allowed)
     return rankings
 
 
@@ -104,7 +120,7 @@ def _check_items(runtime: SurfaceRuntime, allowed: dict[str, Any]) -> None:
 
 def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str], **allowed: Any) -> list[RankingResponse]:
     rankings = runtime.rank_batch(user_types, **allowed)
-    return [RankingResponse(one.id, one.items, one.expires_at) for one in rankings]
+    return [RankingResponse(one.id, one.items, one.expires_at, one.arm) for one in rankings]
 
 
 async def _feedback(application: "Application", request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Routes of reports: estimates, the equality report and explanations of rankings."""
+"""Routes of reports: estimates, the equality report, experiments and explanations of rankings."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -8,10 +8,11 @@ import msgspec
 from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
 from banditrank.dashboard._explain import Explanation, explain
 from banditrank.dashboard._treatment_report import TreatmentReport, report_treatments
+from banditrank.engine._experiment_results import ExperimentResults
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._intervals import MAX_LEVEL, MIN_LEVEL
 from banditrank.service._http import Request, Response
-from banditrank.service._http_errors import PRUNED, UNKNOWN_RANKING, UNKNOWN_SURFACE
+from banditrank.service._http_errors import NO_EXPERIMENT, PRUNED, UNKNOWN_RANKING, UNKNOWN_SURFACE
 from banditrank.service._routing import Parameter, Route
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ async def _estimates(application: "Application", request: Request) -> Response:
 async def _equality(application: "Application", request: Request) -> Response:
     runtime = await application.surface(request)
     return await _report(application, lambda: report_treatments(runtime.counts()))
+
+
+async def _experiment(application: "Application", request: Request) -> Response:
+    runtime = await application.surface(request)
+    return await _report(application, runtime.experiment_results)
 
 
 async def _explain(application: "Application", request: Request) -> Response:
@@ -78,6 +84,17 @@ ROUTES = (
         _equality,
         response_schema=TreatmentReport,
         errors=(UNKNOWN_SURFACE,),
+        is_cancellable=True,
+    ),
+    Route(
+        "GET",
+        "/v1/surfaces/{surface}/experiment",
+        "experiment",
+        "Return the results of the surface's experiment: the lift of the policy over each arm.",
+        "read",
+        _experiment,
+        response_schema=ExperimentResults,
+        errors=(UNKNOWN_SURFACE, NO_EXPERIMENT),
         is_cancellable=True,
     ),
     Route(

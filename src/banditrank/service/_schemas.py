@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from banditrank.engine._experiment import MAX_ARMS, MAX_VISITOR_LENGTH
 from banditrank.engine._ranking_ids import MAX_RANKING_ID_LENGTH
 from banditrank.engine._surface import (
     ATTRIBUTION_SECONDS,
@@ -18,13 +19,12 @@ from banditrank.engine._surface import (
     MAX_USER_TYPES,
     NAME_RULE,
     REFRESH_SECONDS,
-    SURFACE_NAME,
-    SURFACE_NAME_RULE,
     ItemChanges,
     Surface,
     Unreported,
     name_list_rule,
 )
+from banditrank.engine._surface_name import SURFACE_NAME, SURFACE_NAME_RULE
 from banditrank.model._click_models import RankOneClickModel
 from banditrank.policies._base import Treatment
 from banditrank.service._body_validation import RULE
@@ -42,12 +42,56 @@ def _seconds(limits: tuple[float, float]) -> msgspec.Meta:
 
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH, extra={RULE: NAME_RULE})]
+ArmName = Annotated[str, msgspec.Meta(pattern=f"^{SURFACE_NAME}$", extra={RULE: SURFACE_NAME_RULE})]
 ItemNames = Annotated[list[Name], _name_list(MAX_ITEMS)]
+VisitorId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_VISITOR_LENGTH)]
 Position = Annotated[int, msgspec.Meta(ge=1, le=MAX_POSITIONS)]
 ClickedNames = Annotated[list[Name], msgspec.Meta(max_length=MAX_POSITIONS)]
 
 
 FeedbackStatus: TypeAlias = Literal["counted", "recorded", "repeated"]
+
+
+class ArmSettings(msgspec.Struct, forbid_unknown_fields=True):
+    """An arm of an experiment.
+
+    Attributes
+    ----------
+    name
+        Name of the arm; not policy, which is the surface's own.
+    share
+        Share of the visits; 0 stops the arm.
+    policy
+        random, fixed, or the name of another policy.
+    order
+        For policy fixed: items in the order in which they are shown.
+    is_learned_from
+        Whether the surface's policy learns from the arm's visits.
+    """
+
+    name: ArmName
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    policy: str = "random"
+    order: Annotated[list[Name], msgspec.Meta(max_length=MAX_ITEMS)] = []
+    is_learned_from: bool = False
+
+
+class ExperimentSettings(msgspec.Struct, forbid_unknown_fields=True):
+    """An experiment: arms that share the visits of a surface with its policy.
+
+    Attributes
+    ----------
+    name
+        Name of the experiment; visitors are assigned anew under a new name.
+    arms
+        The arms. New ones are appended; the share 0 stops one.
+    level
+        Confidence level of the report.
+    """
+
+    name: ArmName
+    arms: Annotated[list[ArmSettings], msgspec.Meta(min_length=1, max_length=MAX_ARMS)]
+    level: Annotated[float, msgspec.Meta(ge=0.5, le=0.999)] = 0.95
 
 
 class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -77,6 +121,8 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
         How users look at a ranking: single-look, with at most one click, or position-based, with several.
     allow_short_rankings
         Whether a ranking may have fewer items than positions, if a request allows fewer.
+    experiment
+        Arms that share the visits with the policy; null without an experiment.
     """
 
     user_types: Annotated[list[Name], _name_list(MAX_USER_TYPES)] | msgspec.UnsetType = msgspec.UNSET
@@ -90,6 +136,7 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     keep_seconds: Annotated[float, _seconds(KEEP_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
     click_model: RankOneClickModel | msgspec.UnsetType = msgspec.UNSET
     allow_short_rankings: bool | msgspec.UnsetType = msgspec.UNSET
+    experiment: ExperimentSettings | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class CreateSurfaceRequest(_SurfaceSettings, kw_only=True):
@@ -162,6 +209,8 @@ class SurfaceResponse(msgspec.Struct):
         How users look at a ranking: single-look, with at most one click, or position-based, with several.
     allow_short_rankings
         Whether a ranking may have fewer items than positions, if a request allows fewer.
+    experiment
+        Arms that share the visits with the policy; null without an experiment.
     revision
         Revision of the settings.
     version
@@ -184,6 +233,7 @@ class SurfaceResponse(msgspec.Struct):
     keep_seconds: float
     click_model: str
     allow_short_rankings: bool
+    experiment: ExperimentSettings | None
     revision: int
     version: int
     rounds: int
@@ -193,7 +243,9 @@ class SurfaceResponse(msgspec.Struct):
         """Return the response for a surface."""
         settings = surface.to_dict()
         retired = set(settings.pop("retired"))
+        del settings["experiment_periods"]
         settings["items"] = [SurfaceItem(name, name in retired) for name in surface.items]
+        settings["experiment"] = msgspec.convert(settings["experiment"], ExperimentSettings | None)
         return cls(**settings, revision=revision, version=version, rounds=rounds)
 
 
@@ -291,12 +343,15 @@ class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):
         Items that must not be shown.
     pinned
         Items that must be shown, by position: 1 is the first. They need not be candidates.
+    visitor
+        Id of the visitor, who stays in the same arm of an experiment; null to assign by chance. Not stored.
     """
 
     user_type: Name
     candidates: ItemNames | None = None
     exclude: Annotated[list[Name], msgspec.Meta(max_length=MAX_ITEMS)] = []
     pinned: Annotated[dict[Position, Name], msgspec.Meta(max_length=MAX_POSITIONS)] = {}
+    visitor: VisitorId | None = None
 
 
 class RankingBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -312,12 +367,15 @@ class RankingBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
         Items that must not be shown.
     pinned
         Items that must be shown, by position: 1 is the first. They need not be candidates.
+    visitors
+        Id of each visitor, in the order of user_types; null to assign to the arms of an experiment by chance.
     """
 
     user_types: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
     candidates: ItemNames | None = None
     exclude: Annotated[list[Name], msgspec.Meta(max_length=MAX_ITEMS)] = []
     pinned: Annotated[dict[Position, Name], msgspec.Meta(max_length=MAX_POSITIONS)] = {}
+    visitors: Annotated[list[VisitorId | None], msgspec.Meta(max_length=MAX_BATCH)] | None = None
 
 
 class RankingResponse(msgspec.Struct):
@@ -331,11 +389,14 @@ class RankingResponse(msgspec.Struct):
         Items in order of positions.
     expires_at
         End of the attribution window, after which feedback is rejected.
+    arm
+        Arm of the surface's experiment: policy for the surface's own; null without an experiment.
     """
 
     id: str
     items: tuple[str, ...]
     expires_at: datetime
+    arm: str | None = None
 
 
 class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):

@@ -61,7 +61,7 @@ def _response(runtime: SurfaceRuntime, status: int = 200) -> Response:
 def _present_fields(body: Any) -> dict[str, Any]:
     """Return the fields that the client sent."""
     values: dict[str, Any] = msgspec.structs.asdict(body)
-    return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+    return {name: msgspec.to_builtins(value) for name, value in values.items() if value is not msgspec.UNSET}
 
 
 async def _list(application: "Application", request: Request) -> Response:
