@@ -51,7 +51,7 @@ class ApiCall(Generic[T]):
 def rank(surface: str, user_type: str, **allowed: Any) -> ApiCall[list[ShownRanking]]:
     """Return the call for a ranking of allowed items, as a list of one.
 
-    The items are ``candidates``, ``exclude`` and ``pinned``.
+    The items are ``candidates``, ``exclude`` and ``pinned``; ``visitor`` is the id of the visitor.
 
     It is not retryable: a ranking whose response is lost would count as not clicked. A 503 precedes the
     ranking.
@@ -71,7 +71,9 @@ def _present(allowed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that differ from their defaults, as JSON-compatible values."""
     values: dict[str, Any] = {}
     for name, value in allowed.items():
-        if name == "pinned" and value:
+        if name == "visitor":
+            values |= {} if value is None else {name: value}
+        elif name == "pinned" and value:
             values[name] = {str(position): item for position, item in value.items()}
         elif value or (name == "candidates" and value is not None):
             values[name] = list(value)
@@ -193,6 +195,12 @@ def equality(surface: str) -> ApiCall[dict[str, Any]]:
     return ApiCall("GET", path, dict, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
 
 
+def experiment(surface: str) -> ApiCall[dict[str, Any]]:
+    """Return the call for the results of an experiment."""
+    path = f"{_surface_path(surface)}/experiment"
+    return ApiCall("GET", path, dict, min_timeout_seconds=_REPORT_TIMEOUT_SECONDS)
+
+
 def dashboard(surface: str) -> ApiCall[dict[str, Any]]:
     """Return the call for the dashboard document."""
     return ApiCall("GET", f"{_surface_path(surface)}/dashboard", dict)
@@ -238,7 +246,7 @@ def _segment(field: str, name: str) -> str:
 
 def _parse_ranking(response: Any) -> ShownRanking:
     expires_at = datetime.fromisoformat(response["expires_at"])
-    return ShownRanking(response["id"], tuple(response["items"]), expires_at)
+    return ShownRanking(response["id"], tuple(response["items"]), expires_at, arm=response.get("arm"))
 
 
 def _parse_rankings(response: Any) -> list[ShownRanking]:

@@ -86,6 +86,7 @@ class Client:
         exclude: Sequence[str] = (),
         pinned: Mapping[int, str] | None = None,
         default_order: Sequence[str] | None = None,
+        visitor: str | None = None,
     ) -> ShownRanking:
         """Return a ranking for a user of a type: the policy's best of the candidates.
 
@@ -103,6 +104,9 @@ class Client:
             Items that must be shown, by position: 1 is the first. They need not be candidates.
         default_order
             Items to show when the service is away and no ranking is known; those of the client by default.
+        visitor
+            Id of the visitor, up to 200 characters, who stays in the same arm of an experiment; by default
+            the arm is chosen by chance.
 
         Returns
         -------
@@ -118,7 +122,9 @@ class Client:
         ServiceError
             If the service refuses the request, or is away and there is no default order.
         """
-        call = calls.rank(surface, user_type, candidates=candidates, exclude=exclude, pinned=pinned)
+        call = calls.rank(
+            surface, user_type, candidates=candidates, exclude=exclude, pinned=pinned, visitor=visitor
+        )
         (ranking,) = self._rank(call, surface, [user_type], default_order)
         return ranking
 
@@ -131,6 +137,7 @@ class Client:
         exclude: Sequence[str] = (),
         pinned: Mapping[int, str] | None = None,
         default_order: Sequence[str] | None = None,
+        visitors: Sequence[str | None] | None = None,
     ) -> list[ShownRanking]:
         """Return a ranking for a user of each type, in one request; with a default order, like `rank`.
 
@@ -142,10 +149,12 @@ class Client:
             User type of each user.
         candidates, exclude, pinned, default_order
             As for `rank`, for all users.
+        visitors
+            Id of each visitor, or None, as for `rank`.
         """
         user_types, allowed = (
             list(user_types),
-            {"candidates": candidates, "exclude": exclude, "pinned": pinned},
+            {"candidates": candidates, "exclude": exclude, "pinned": pinned, "visitors": visitors},
         )
         call = calls.rank_batch(surface, user_types, **allowed)
         return self._rank(call, surface, user_types, default_order)
@@ -246,6 +255,16 @@ class Client:
     def equality(self, surface: str) -> dict[str, Any]:
         """Return the value of personalized and equal treatment for each user type."""
         return self._send(calls.equality(surface))
+
+    def experiment(self, surface: str) -> dict[str, Any]:
+        """Return the results of the surface's experiment.
+
+        Raises
+        ------
+        ServiceError
+            With status 404 and type ``no-experiment`` if the surface has none.
+        """
+        return self._send(calls.experiment(surface))
 
     def dashboard(self, surface: str) -> dict[str, Any]:
         """Return the dashboard document of a surface."""
