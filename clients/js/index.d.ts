@@ -18,7 +18,7 @@ export interface RankOptions {
   exclude?: readonly string[];
   /** Items at fixed positions, by position from 1: `{1: "ad-3"}`. */
   pinned?: Readonly<Record<number, string>>;
-  /** Id of the visitor. */
+  /** Id of the visitor, who stays in the same arm of an experiment. */
   visitor?: string;
   /** Default order of this ranking, instead of the client's. */
   defaultOrder?: readonly string[];
@@ -32,6 +32,8 @@ export interface IssuedRanking {
   items: string[];
   /** End of the attribution window; later feedback is rejected. */
   expiresAt: Date;
+  /** Arm of the surface's experiment; null without an experiment. */
+  arm: string | null;
   isDefault: false;
 }
 
@@ -41,6 +43,7 @@ export interface DefaultRanking {
   /** Items in order of positions. */
   items: string[];
   expiresAt: null;
+  arm?: undefined;
   isDefault: true;
   /** Why the service issued no ranking. */
   error: unknown;

@@ -29,9 +29,9 @@ export class BanditRank {
     const key = `${path} ${userType}`;
     const body = JSON.stringify({ user_type: userType, ...options });
     try {
-      const { id, items, expires_at } = await this.#post(path, body, this.#options.timeoutMs);
+      const { id, items, arm, expires_at } = await this.#post(path, body, this.#options.timeoutMs);
       remember(this.#known, key, items, options);
-      return { id, items, expiresAt: new Date(expires_at), isDefault: false };
+      return { id, items, arm, expiresAt: new Date(expires_at), isDefault: false };
     } catch (error) {
       if (isRefusal(error)) throw error;
       const items = defaultItems(this.#known.get(key), defaultOrder, options);

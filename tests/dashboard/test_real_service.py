@@ -107,3 +107,30 @@ def test_a_key_opens_the_page(open_page: OpenPage) -> None:
         page.get_by_role("button", name="Use this key").click()
         expect(page.locator("main")).to_contain_text("There are no surfaces yet.")
         assert page.get_by_role("link", name="Create a surface").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_shows_the_results_of_an_experiment(
+    width: int, service: Running, open_page: OpenPage
+) -> None:
+    name = f"tested-{width}"
+    arms = [{"name": "hold-out", "share": 0.3}, {"name": "later", "share": 0.0, "policy": "ucb-rank"}]
+    experiment = {"name": "autumn", "arms": arms}
+    service.ask("POST", "/v1/surfaces", ADS | {"name": name, "experiment": experiment})
+    play(service, name, 60)
+    page = settled(open_page(f"{service.address}/surfaces/{name}", width=width))
+    results = service.ask("GET", f"/v1/surfaces/{name}/experiment").json()
+    panel = page.locator("#experiment")
+    expect(panel.locator("tbody tr")).to_have_count(3)
+    for arm, row in zip(results["arms"], panel.locator("tbody tr").all(), strict=True):
+        expect(row).to_contain_text(arm["name"])
+        expect(row).to_contain_text(f"share {100 * arm['share']:.1f}%" if arm["share"] else "stopped")
+        if arm["visits"]:
+            expect(row).to_contain_text(f"{arm['reward_per_visit']['estimate']:.3f}")
+    for arm in results["arms"][1:]:
+        expect(panel).to_contain_text(arm["lift"]["sentence"][1:])
+    panel.locator("summary").click()
+    expect(panel.locator("details tbody tr")).to_have_count(2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    other = settled(open_page(f"{service.address}/surfaces/ads"))
+    assert other.locator("#experiment").count() == 0

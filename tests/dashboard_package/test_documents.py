@@ -26,6 +26,7 @@ from banditrank.dashboard._document_schemas import DashboardDocument
 from banditrank.dashboard._documents import dashboard_document, first_bucket_since, series_document
 from banditrank.dashboard._recent_impressions import RecentImpressions
 from banditrank.dashboard._surface_problem import SurfaceProblem
+from banditrank.engine import Arm, SurfaceExperiment
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.engine._surface import Surface
 from banditrank.storage._records import DISCARDED
@@ -429,3 +430,18 @@ def test_added_user_types_are_in_the_series() -> None:
         assert document_of(ranker)["last_hour"]["visits"] == [*document["visits"][0][:2], 0]
     assert [len(row) for row in document["visits"] + document["clicks"]] == [3, 3]
     assert document["visits"][0][2] == 0
+
+
+def test_the_latest_impressions_have_their_arms() -> None:
+    experiment = SurfaceExperiment("autumn", [Arm("hold-out", 0.5)])
+    with a_monitored_ranker(a_surface(experiment=experiment)) as ranker:
+        shown = ranker.rank_batch(["new"] * 20)
+        for one in shown:
+            ranker.feedback(one.id)
+        document = document_of(ranker)
+        recent = document["latest_rankings"]
+        assert [one["arm"] for one in recent] == [one.arm for one in reversed(shown)]
+        assert {one["arm"] for one in recent} == {"policy", "hold-out"}
+        assert document["surface"]["experiment"] == "autumn"
+        assert document["rounds"] == 20, "the visits of all arms"
+        assert sum(document["last_hour"]["visits"]) == 20

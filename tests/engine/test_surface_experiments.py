@@ -210,7 +210,7 @@ def test_rankings_of_all_arms_are_explained(settings: dict[str, Any]) -> None:
     policies = {"policy": settings.get("policy", "thompson-rank"), "hold-out": "random", "editors": "fixed"}
     with a_ranker(a_surface(experiment=SurfaceExperiment("autumn", arms), **settings)) as ranker:
         seen = Counter()
-        for number in range(48):
+        for number in range(80):
             allowed = {"candidates": ["a", "c", "d"], "pinned": {2: "b"}} if number % 3 == 0 else {}
             shown = ranker.rank(["new", "old"][number % 2], **allowed)
             ranker.feedback(shown.id, clicked=shown.items[0] if number % 4 else None)

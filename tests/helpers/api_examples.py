@@ -17,6 +17,7 @@ SETTINGS = {"max_stream_seconds": 0.01}
 MAX_TEXT_LINES = 12  # of a response that is not JSON
 ITEMS = ["ad-1", "ad-2", "ad-3", "ad-4"]
 SURFACE = {"name": "ads", "items": ITEMS, "n_positions": 2, "user_types": ["new", "returning"]}
+EXPERIMENT = {"name": "autumn", "arms": [{"name": "hold-out", "share": 0.1, "policy": "random"}]}
 IF_NONE_MATCH = '"4f0c7a1e2b"'
 SINCE = "2026-11-16T12:00:00Z"
 
@@ -74,11 +75,13 @@ def record(service: Running) -> Mapping[str, Any]:
     recorder = _Recorder(service)
     call, surface = recorder.call, {"surface": "ads"}
     call("createSurface", SURFACE)
-    call("updateSurface", {"attribution_seconds": 3600.0, "policy": "auto"}, **surface)
+    recorder.problem("no-experiment", "GET", "/v1/surfaces/ads/experiment")
+    settings = {"attribution_seconds": 3600.0, "policy": "auto", "experiment": EXPERIMENT}
+    call("updateSurface", settings, **surface)
     call("addItems", {"items": ["ad-4", "ad-5"]}, **surface)
     call("retireItem", item="ad-5", **surface)
     call("syncItems", {"items": [*ITEMS[1:], "ad-6"]}, **surface)
-    ranking = call("rank", {"user_type": "new"}, **surface)
+    ranking = call("rank", {"user_type": "new", "visitor": "visitor-11"}, **surface)
     first, second = call("rankBatch", {"user_types": ["new", "returning"]}, **surface)["rankings"]
     call("feedback", {"ranking": ranking["id"], "clicked": ranking["items"][0]})
     call(
@@ -95,6 +98,7 @@ def record(service: Running) -> Mapping[str, Any]:
     call("readSurface", **surface)
     call("estimates", level=0.95, **surface)
     call("equality", **surface)
+    call("experiment", **surface)
     call("dashboard", **surface)
     call("series", since=SINCE, **surface)
     call("events", **surface)

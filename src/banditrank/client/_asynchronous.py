@@ -263,7 +263,7 @@ class AsyncClient:
         Raises
         ------
         ServiceError
-            With status 404 and type ``no-experiment`` if the surface has none.
+            With status 404 and error type ``no-experiment`` if the surface has none.
         """
         return await self._send(calls.experiment(surface))
 

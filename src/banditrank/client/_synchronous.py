@@ -262,7 +262,7 @@ class Client:
         Raises
         ------
         ServiceError
-            With status 404 and type ``no-experiment`` if the surface has none.
+            With status 404 and error type ``no-experiment`` if the surface has none.
         """
         return self._send(calls.experiment(surface))
 

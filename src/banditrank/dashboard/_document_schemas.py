@@ -111,7 +111,7 @@ class ImpressionDocument(TypedDict):
     """An impression that this process issued.
 
     reason compares it with the best ranking at that time, explored_items are its items that were not in that
-    one, and clicked are the clicked items.
+    one, and clicked are the clicked items. arm is the arm of the surface's experiment, if there was one.
     """
 
     id: str
@@ -122,6 +122,7 @@ class ImpressionDocument(TypedDict):
     explored_items: list[int]
     feedback: FeedbackState
     clicked: list[int]
+    arm: NotRequired[str]
 
 
 class TreatmentDocument(TypedDict):

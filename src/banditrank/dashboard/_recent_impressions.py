@@ -43,7 +43,14 @@ class RecentImpressions:
                     if outcome is not None:
                         outcomes[key] = outcome
         self._outcomes = {key: outcome for key, outcome in outcomes.items() if outcome.is_final}
-        return [_document(one, outcomes.get(one.impression.key), now) for one in latest]
+        return [self._document(one, outcomes.get(one.impression.key), now) for one in latest]
+
+    def _document(self, recent: RecentImpression, outcome: Outcome | None, now: float) -> ImpressionDocument:
+        document = _document(recent, outcome, now)
+        arm = self._runtime.surface.arm_of_code(recent.impression.arm_code)
+        if arm is not None:
+            document["arm"] = arm
+        return document
 
     def ranking_shares(
         self, rankings: list[tuple[int, ...]], *, is_equal: bool

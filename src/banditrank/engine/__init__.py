@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         UserTypeLift,
         report_experiment,
     )
+    from banditrank.engine._experiment_results import ExperimentResults, PeriodReport
     from banditrank.engine._import_export import export_surface, import_surface
     from banditrank.engine._observers import IssuedImpression, SurfaceObserver
     from banditrank.engine._surface import ItemChanges, Surface
@@ -25,10 +26,12 @@ __all__ = [
     "ArmReport",
     "Engine",
     "ExperimentReport",
+    "ExperimentResults",
     "IntervalEstimate",
     "IssuedImpression",
     "ItemChanges",
     "Lift",
+    "PeriodReport",
     "Surface",
     "SurfaceExperiment",
     "SurfaceObserver",
@@ -60,6 +63,10 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "Lift",
                 "UserTypeLift",
                 "report_experiment",
+            ),
+            "_experiment_results": (
+                "ExperimentResults",
+                "PeriodReport",
             ),
             "_import_export": (
                 "export_surface",

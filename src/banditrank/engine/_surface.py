@@ -245,6 +245,11 @@ class Surface:
         periods = [one for one in self.experiment_periods if one.experiment == name and arm in one.arms]
         return frozenset(code for one in periods if (code := one.codes[one.arms.index(arm)]))
 
+    def arm_of_code(self, code: int) -> str | None:
+        """Return the name of the arm with a code, in any experiment so far; None without an experiment."""
+        pairs = (pair for one in self.experiment_periods for pair in zip(one.codes, one.arms, strict=True))
+        return next((arm for known, arm in pairs if code and known == code), None)
+
     @cached_property
     def active_items(self) -> tuple[str, ...]:
         """The items that are not retired."""

@@ -153,6 +153,9 @@ class Totals:
             return
         user_types, codes = user_type_of(added["user_type"]), arm_code_of(added["user_type"])
         self.grow(int(user_types.max()) + 1, int(added["item"].max()) + 1)
+        if not codes.any():
+            self._add(self._sums[0], added, user_types)
+            return
         for code in np.unique(codes).tolist():
             is_display = (codes == code) & (added["position"] != SQUARES)
             self._add(self._of_code(code), added[is_display], user_types[is_display])
@@ -203,12 +206,12 @@ class Totals:
         _, n_user_types, n_positions, _ = self._shape
         arrivals = np.zeros(n_user_types, dtype=np.int64)
         totals = np.zeros((2, n_user_types, n_positions, len(chosen)), dtype=np.int64)
-        for sums in included:
+        for number, sums in enumerate(included):
             arrivals += sums[0, :, 0, :].sum(axis=1)
-            totals += sums[:, :, :, chosen]
+            totals = totals + sums[:, :, :, chosen] if number else sums[:, :, :, chosen]
         return Counts(
-            totals[0].astype(np.float64),
-            totals[1] / REWARD_UNITS,
+            np.ascontiguousarray(totals[0], dtype=np.float64),
+            np.ascontiguousarray(totals[1]) / REWARD_UNITS,
             arrivals.astype(np.float64),
             int(arrivals.sum()),
         )

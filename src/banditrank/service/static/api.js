@@ -96,4 +96,5 @@ export const addItems = (name, items) =>
   fetchJson(surfacePath(name, "/items"), { method: "POST", body: { items } });
 export const retireItem = (name, item) =>
   fetchJson(surfacePath(name, `/items/${encodeURIComponent(item)}`), { method: "DELETE" });
+export const fetchExperiment = (name) => fetchJson(surfacePath(name, "/experiment"));
 export const fetchExplanation = (id) => fetchJson(`v1/rankings/${encodeURIComponent(id)}`);

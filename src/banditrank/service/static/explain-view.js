@@ -99,6 +99,7 @@ function sections(explanation) {
     ["When", `${moment(Date.parse(explanation.issued_at))} UTC`],
     ["Treatment", equal ? `equal, ${utilityName(explanation.utility)}` : "personalized"],
     ["User type", userTypeText(explanation)],
+    ...(explanation.arm ? [["Arm of the experiment", explanation.arm]] : []),
     [
       "Made by",
       `${explanation.policy}, from ${plural(explanation.rounds, "counted ranking")} ` +

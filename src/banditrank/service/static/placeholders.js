@@ -13,7 +13,9 @@ export function loadingView(name, seconds) {
   const text = seconds >= SLOW_SECONDS ? "The service is slow to respond." : "Loading…";
   return [
     title(name, text),
-    ...Object.keys(QUESTIONS).map((id) => section(id, "Loading…", null, h("div", { class: "none sk" }))),
+    ...Object.keys(QUESTIONS)
+      .filter((id) => id !== "experiment") // most surfaces have none
+      .map((id) => section(id, "Loading…", null, h("div", { class: "none sk" }))),
   ];
 }
 

@@ -6,6 +6,7 @@ export const QUESTIONS = {
   shown: "What is shown now?",
   learned: "What has been learned?",
   working: "Is it working?",
+  experiment: "Is it better?",
   fair: "Is it fair?",
   healthy: "Is it healthy?",
 };

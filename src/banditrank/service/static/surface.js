@@ -1,17 +1,27 @@
 // The dashboard page of one surface.
 
-import { BASE_URL, fetchAccess, fetchJson, fetchSurfaces, surfacePage, surfacePath } from "./api.js";
+import {
+  BASE_URL,
+  fetchAccess,
+  fetchExperiment,
+  fetchJson,
+  fetchSurfaces,
+  surfacePage,
+  surfacePath,
+} from "./api.js";
 import { showStatus, silence } from "./banner.js";
 import { drawCharts } from "./chart.js";
 import { uiState } from "./ui-state.js";
 import { h } from "./element.js";
 import { clearExplanation, explainView } from "./explain-view.js";
 import { isEmpty, isEqual } from "./selectors.js";
+import { ExperimentFeed } from "./experiment-feed.js";
 import { Feed } from "./feed.js";
 import { itemsView } from "./items-view.js";
 import { apiKeyView } from "./api-key-view.js";
 import { apiKey } from "./api-key.js";
 import { morphChildren } from "./morph.js";
+import { experimentSection } from "./section-experiment.js";
 import { fairSection } from "./section-fair.js";
 import { healthySection } from "./section-healthy.js";
 import { learnedSection } from "./section-learned.js";
@@ -33,6 +43,7 @@ const feed = new Feed(name, () => {
   if (!access && feed.state && !feed.error) loadAccess(); // after an earlier failure
   scheduleRender();
 });
+const experiment = new ExperimentFeed(() => fetchExperiment(name), scheduleRender);
 uiState.onChange = () => scheduleRender();
 
 // Decodes a part of the URL, which may be malformed.
@@ -88,6 +99,8 @@ function dashboard(state) {
     errorBoundary("shown", () => shownSection(state)),
     errorBoundary("learned", () => learnedSection(state)),
     errorBoundary("working", () => workingSection(state, feed.series, feed.seriesError)),
+    state.surface.experiment &&
+      errorBoundary("experiment", () => experimentSection(experiment.update(state), experiment.error)),
     errorBoundary("fair", () => fairSection(state)),
     errorBoundary("healthy", () => healthySection(state, silent)),
   ];
