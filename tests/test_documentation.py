@@ -122,7 +122,7 @@ def _baseline_table() -> dict[str, list[str]]:
         for line in page.splitlines()
         if line[:2] == "| "
     ]
-    rows = [row for row in rows if len(row) == 4 and row[0].startswith("`")]
+    rows = [row for row in rows if len(row) == 5 and row[0].startswith("`")]
     for above, row in pairwise(rows):
         row[:] = [before if cell == "the same" else cell for before, cell in zip(above, row, strict=True)]
     return {name.strip("`"): cells for name, *cells in rows}
@@ -133,7 +133,8 @@ def test_what_baselines_assume_is_described() -> None:
 
     table = _baseline_table()
     assert set(table) == set(BASELINES)
-    for name, (_, told, made_for) in table.items():
+    for name, (_, told, made_for, candidates) in table.items():
+        assert candidates == ("yes" if BASELINES[name].has_candidates else "no"), name
         assumed = BASELINES[name].assumptions
         models = [model.replace("single-look", "single look") for model in assumed.click_models]
         assert (told, sorted(made_for.split(", "))) == (TOLD[assumed.positions], sorted(models)), name

@@ -1,5 +1,6 @@
 """Configuration in the documentation is accepted by the program that reads it."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -44,7 +45,12 @@ def _in(language: str) -> list[object]:
 
 
 def test_every_language_of_the_documentation_is_tested() -> None:
-    assert {language for _, language, _ in BLOCKS} == {"nginx", "toml", *TESTED_ELSEWHERE}
+    assert {language for _, language, _ in BLOCKS} == {"json", "nginx", "toml", *TESTED_ELSEWHERE}
+
+
+@pytest.mark.parametrize("text", _in("json"))
+def test_json_is_an_object(text: str) -> None:
+    assert isinstance(json.loads(text), dict)
 
 
 @pytest.mark.parametrize("text", _in("toml"))

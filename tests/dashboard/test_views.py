@@ -246,7 +246,7 @@ def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:
     page.get_by_role("link", name="Back to ads").click()
     expect(page.locator("#shown")).to_be_visible()  # both changes of the address would request it otherwise
     page.go_back()
-    expect(page.locator("main")).to_contain_text("was clicked.")
+    expect(page.locator("main")).to_contain_text("Clicked: ")
     assert server.requests.count("GET /v1/rankings/made-up") == 3
 
 
