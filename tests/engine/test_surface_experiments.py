@@ -235,6 +235,10 @@ def test_fixed_orders_follow_the_catalogue() -> None:
         ranker.retire_items(["e"])
         shown = [one.items for one in ranker.rank_batch(["new"] * 20) if one.arm == "editors"]
         assert set(shown) == {("c", "a")}, "the other items follow those of the order"
+        with pytest.raises(InvalidInputError, match=r"arms\.order must have at least 2 items that are not"):
+            ranker.set_experiment(SurfaceExperiment("autumn", [replace(arm, share=0.5)]))
+        ranker.set_experiment(SurfaceExperiment("autumn", [replace(arm, share=0.0)]))
+        assert {one.arm for one in ranker.rank_batch(["new"] * 20)} == {"policy"}
 
 
 # Counts

@@ -192,7 +192,7 @@ class SurfaceExperiment:
         active = set(surface.active_items)
         for arm in self.arms:
             n_active = sum(item in active for item in arm.order)
-            if arm.policy == FIXED and n_active < surface.n_positions:
+            if arm.policy == FIXED and arm.share > 0 and n_active < surface.n_positions:
                 rule = f"must have at least {surface.n_positions} items that are not retired"
                 raise InvalidInputError("arms.order", rule, n_active)
 
