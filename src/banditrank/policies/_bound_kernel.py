@@ -183,14 +183,25 @@ class BoundKernel:
         TypeError
             If the kernel cannot restrict its rankings.
         """
-        choice = self._choice
+        choice, ranking = self._choice, self.ranking
         if choice is None:
             choice = self._choice = self._bind_choice()
-        items = choice.all_items if candidates is None else candidates
-        length = choice.choose(user_type, t, parameters, items, pinned, allow_short)
+        if candidates is None:
+            candidates = choice.all_items
+        n_candidates, sizes = candidates.size, choice.sizes
+        choice.given[:n_candidates] = candidates
+        sizes[GIVEN] = n_candidates
+        if pinned is not None or allow_short or not choice.is_plain:
+            choice.load_options(pinned, allow_short=allow_short)
+        if choice.function > 0 and self.handle is not None:
+            self.handle.parameters[:] = parameters
+            call_native(choice.function, choice.address, user_type, t)
+        else:
+            choice.call(user_type, t, parameters)
+        length = sizes.item(LENGTH)
         if length == 0:
             raise restriction_error(choice.restriction)
-        return self.ranking if length == self.ranking.size else self.ranking[:length]
+        return ranking if length == ranking.size else ranking[:length]
 
     def _bind_choice(self) -> "_BoundChoice":
         if self._init_choice is None or self._kernel.choose is None:
@@ -237,13 +248,13 @@ class _BoundChoice:
         workspace: Any,
     ) -> None:
         self.restriction = restriction
-        self._given, self._sizes = restriction.given, restriction.sizes
-        self._has_pins = False
+        self.given, self.sizes = restriction.given, restriction.sizes
         self.all_items = np.arange(restriction.roles.size)
+        self.is_plain = True  # neither pins nor short rankings in the last call
         self._kernel, self._state, self._workspace = kernel, state, workspace
-        self._rng, self._ranking, self._handle = rng, ranking, handle
+        self._rng, self._ranking = rng, ranking
         self._is_deferred = getattr(state, "is_deferred", np.zeros(1, dtype=np.int8))
-        self._function = 0  # if ``choose`` is not compiled by this package
+        self.function = self.address = 0  # if ``choose`` is not compiled by this package
         choose: Any = kernel.choose
         if handle is not None and hasattr(choose, "py_func") and is_own(choose):
             self._native = NativeArguments(
@@ -254,34 +265,20 @@ class _BoundChoice:
                 rng,
             )
             build = _build_choose_after_rank if kernel.ranks_first else _build_choose
-            self._function = self._native.native_function(wrap_formula(build, choose))
-            self._address = self._native.address
+            self.function = self._native.native_function(wrap_formula(build, choose))
+            self.address = self._native.address
 
-    def choose(
-        self,
-        user_type: int,
-        t: int,
-        parameters: Floats,
-        candidates: NDArray[np.intp],
-        pinned: NDArray[np.intp] | None,
-        allow_short: bool,  # noqa: FBT001 - an array's element
-    ) -> int:
-        """Write the ranking of round t; return its length, 0 if the restriction is not valid."""
-        n_candidates, sizes = candidates.size, self._sizes
-        self._given[:n_candidates] = candidates
-        sizes[GIVEN], sizes[IS_SHORT_ALLOWED] = n_candidates, allow_short
-        if pinned is not None or self._has_pins:
-            self.restriction.pinned[:] = -1 if pinned is None else pinned
-            self._has_pins = pinned is not None
-        if self._handle is not None and self._function > 0:
-            self._handle.parameters[:] = parameters
-            call_native(self._function, self._address, user_type, t)
-        elif load_restriction(self.restriction):
-            self._call_kernel(user_type, t, parameters)
-        return sizes.item(LENGTH)
+    def load_options(self, pinned: NDArray[np.intp] | None, *, allow_short: bool) -> None:
+        """Write the pins, and whether the ranking may be short."""
+        self.is_plain = pinned is None and not allow_short
+        self.restriction.pinned[:] = -1 if pinned is None else pinned
+        self.sizes[IS_SHORT_ALLOWED] = allow_short
 
-    def _call_kernel(self, user_type: int, t: int, parameters: Floats) -> None:
+    def call(self, user_type: int, t: int, parameters: Floats) -> None:
+        """Write the ranking of round t with functions that are not native."""
         kernel: Any = self._kernel
+        if not load_restriction(self.restriction):
+            return
         if kernel.ranks_first:
             self._is_deferred[0] = 1
             kernel.rank(self._state, user_type, t, parameters, self._rng, self._ranking)

@@ -258,7 +258,8 @@ class _CompiledState:
         *,
         allow_short: bool,
     ) -> Ranking:
-        parameters, seen_type = self._policy.parameters(np.array([t]))[0], self._known_type(user_type)
+        parameters = self._policy.parameters(np.array([t]))[0]
+        seen_type = self._known_type(user_type)
         ranking = self._kernel.choose(seen_type, t, parameters, candidates, pinned, allow_short=allow_short)
         self._policy.utility.raise_callback_error()
         return ranking.astype(np.intp)

@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
 _INDEX = np.dtype(np.intp)
+_MAX_ITEM = int(np.iinfo(np.intp).max)
 
 Candidates: TypeAlias = Collection[int] | NDArray[np.integer]
 """Items that a ranking may show, in any order; one that is given twice counts once."""
@@ -98,12 +99,17 @@ def as_pins(pinned: Pins, *, n_positions: int) -> NDArray[np.intp]:
     >>> as_pins({1: 7}, n_positions=3)
     array([-1,  7, -1])
     """
-    items = np.full(n_positions, -1, dtype=np.intp)
     if not isinstance(pinned, Mapping):
         raise InvalidInputError("pinned", "must be a mapping of positions to items", pinned)
+    items = np.empty(n_positions, dtype=np.intp)
+    items.fill(-1)
     for position, item in pinned.items():
-        place = check_integer("position of pinned", position, 0, n_positions - 1)
-        items[place] = check_integer("item of pinned", item, 0, np.iinfo(np.intp).max)
+        if not (
+            type(position) is type(item) is int and 0 <= position < n_positions and 0 <= item <= _MAX_ITEM
+        ):
+            check_integer("position of pinned", position, 0, n_positions - 1)
+            check_integer("item of pinned", item, 0, _MAX_ITEM)
+        items[position] = item
     return items
 
 
