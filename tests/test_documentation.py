@@ -143,7 +143,7 @@ def test_what_baselines_assume_is_described() -> None:
 def test_baselines_cite_their_paper_and_describe_their_parameters() -> None:
     from banditrank.policies._catalog import BASELINES
 
-    for name, (source, _, _) in _baseline_table().items():
+    for name, (source, *_) in _baseline_table().items():
         text, parameters = BASELINES[name].__doc__, {field.name for field in fields(BASELINES[name])}
         sections = re.split(r"\n    (\w+)\n    -+\n", text)
         assert sections[1::2] == ["Parameters", "Raises", "References", "Examples"], name

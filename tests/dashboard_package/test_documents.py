@@ -203,7 +203,7 @@ def test_the_latest_impressions_have_their_outcomes() -> None:
         assert {one["user_type"] for one in recent} == {1}
         assert [one["feedback"] for one in recent[:3]] == ["clicked", "not-clicked", "pending"]
         assert [ITEMS[number] for number in recent[0]["clicked"]] == [shown[-1].items[1]]
-        assert recent[1]["clicked"] is None
+        assert recent[1]["clicked"] == []
 
 
 @pytest.mark.parametrize("unreported", ["discarded", "not-clicked"])

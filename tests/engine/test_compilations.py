@@ -131,7 +131,7 @@ def test_rankings_continue_while_another_treatment_is_compiled(monkeypatch: pyte
         updating.start()
         slow.wait_for_start()
         assert before.surface.treatment == "personalized", "it is stored once it is compiled"
-        assert len(before._snapshot.rank_batch([0], bytes)) == 1
+        assert len(before._snapshots.policy.rank_batch([0], bytes)) == 1
         assert len(there.surface("home").rank("new").items) == 2
         slow.finish()
         updating.join()

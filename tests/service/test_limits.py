@@ -8,6 +8,7 @@ import pytest
 
 from banditrank import InvalidInputError, Surface
 from banditrank.engine import _surface as limits
+from banditrank.engine._experiment import MAX_ARMS, MAX_VISITOR_LENGTH
 from banditrank.service import _schemas as schemas
 from banditrank.service._application import ROUTES
 from banditrank.service._openapi import openapi_document
@@ -45,6 +46,8 @@ def test_the_engine_has_the_documented_limits() -> None:
         "keep_seconds": limits.KEEP_SECONDS,
         "reward": (0, 1),
         "rankings or feedback in one request": (1, schemas.MAX_BATCH),
+        "arms of an `experiment": (1, MAX_ARMS),
+        "visitor": (1, MAX_VISITOR_LENGTH),
     }
 
 
