@@ -310,11 +310,12 @@ def test_nothing_is_announced_if_code_is_cached(searched: Path, command: tuple[s
 
 
 def test_bad_input_is_refused_before_anything_is_compiled(
-    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, searched: Path
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, searched: Path, tmp_path: Path
 ) -> None:
     def fail() -> None:
         raise AssertionError("compiled")
 
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(SOLVERS, "branch-and-bound", search.SOLVER._replace(prepare=fail))
     for option, value in (("--target-gap", "0"), ("--time-limit", "-1"), ("--share", "2")):
         message = f"{option} must be a number from"

@@ -40,4 +40,5 @@ def check_refusal(capsys: pytest.CaptureFixture, arguments: list[str], message: 
 
 def contents() -> dict[Path, bytes | None]:
     """Return all files and directories below the current one, with the content of files."""
+    assert not Path("pyproject.toml").exists(), "run in a temporary directory: this one has .venv"
     return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
