@@ -19,6 +19,7 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 
 from banditrank._compilation import compile_native, compiled, inlined
+from banditrank._interrupts import deferred_interrupts
 
 _numba: Any = numba  # its functions have no types
 types = _numba.types
@@ -45,15 +46,16 @@ class NativeArguments:
     """
 
     def __init__(self, values: tuple[Any, ...], rng: np.random.Generator | None = None) -> None:
-        key = (_layout(values), rng is None)
-        layout = _LAYOUTS.get(key)
-        if layout is None:
-            layout = _LAYOUTS.setdefault(key, _Layout(values, rng))
-        self._layout = layout
-        owner = _Memory(8 * layout.n_words)
-        owner.values = (values, rng)
-        self.memory = np.frombuffer(owner, dtype=np.uint64)
-        layout.store(values, rng, self.memory)
+        with deferred_interrupts():
+            key = (_layout(values), rng is None)
+            layout = _LAYOUTS.get(key)
+            if layout is None:
+                layout = _LAYOUTS.setdefault(key, _Layout(values, rng))
+            self._layout = layout
+            owner = _Memory(8 * layout.n_words)
+            owner.values = (values, rng)
+            self.memory = np.frombuffer(owner, dtype=np.uint64)
+            layout.store(values, rng, self.memory)
         self.address = self.memory.ctypes.data
 
     def native_function(self, function: Callable[..., None]) -> int:

@@ -63,6 +63,10 @@ class BoundClickModel:
             arguments.value,
         )
 
+    def draw(self, user_type: int) -> None:
+        """Simulate one user."""
+        call_native(self.handle.draw_function, self.handle.arguments, user_type, 0)
+
 
 def _build_draw(draw: Callable[..., None]) -> Callable[..., None]:
     def native_draw(pointer: Any, user_type: int, _: int) -> None:

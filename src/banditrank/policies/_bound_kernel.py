@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._compilation import compiled, inlined, is_own, wrap_formula
+from banditrank._interrupts import deferred_interrupts
 from banditrank._native_calls import NativeArguments, call_native, load_arguments
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._restriction import (
@@ -133,7 +134,8 @@ class BoundKernel:
     def rank(self, user_type: int, t: int, parameters: Floats) -> Indices:
         """Write the ranking of round t to `ranking`, shape (K,), and return it."""
         if self.handle is None:
-            self._kernel.rank(self.state, user_type, t, parameters, self._rng, self.ranking)
+            with deferred_interrupts():
+                self._kernel.rank(self.state, user_type, t, parameters, self._rng, self.ranking)
         else:
             self.handle.parameters[:] = parameters
             call_native(self.handle.rank_function, self.handle.arguments, user_type, t)

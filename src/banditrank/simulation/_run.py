@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._compilation import is_own
+from banditrank._interrupts import DeferredInterrupts, deferred_interrupts
 from banditrank.counts._counts import Counts
 from banditrank.model._bound_click_model import BoundClickModel
 from banditrank.model._click_models import CompiledProblem, draw_user_type
@@ -39,7 +40,8 @@ def precompile(experiment: Experiment) -> None:
         run = _CompiledRun(experiment, experiment.policy, 0)
         for segment in segments(experiment.timeline, None, 0):
             run.enter(segment)
-            run.run_rounds(np.arange(1, 1))
+            with deferred_interrupts():
+                run.run_rounds(np.arange(1, 1))
 
 
 def replicate(experiment: Experiment, index: int, advance: Advance) -> Replication:
@@ -55,13 +57,18 @@ def replicate(experiment: Experiment, index: int, advance: Advance) -> Replicati
         Progress callback, called with the number of rounds just run. It may raise to stop.
     """
     policy = experiment.policy
-    if isinstance(policy, CompiledPolicy):
-        return _replicate_compiled(experiment, policy, index, advance)
-    return _replicate_interpreted(experiment, index, advance)
+    with deferred_interrupts() as interrupts:
+        if isinstance(policy, CompiledPolicy):
+            return _replicate_compiled(experiment, policy, index, advance, interrupts)
+        return _replicate_interpreted(experiment, index, advance, interrupts)
 
 
 def _replicate_compiled(
-    experiment: Experiment, policy: CompiledPolicy, index: int, advance: Advance
+    experiment: Experiment,
+    policy: CompiledPolicy,
+    index: int,
+    advance: Advance,
+    interrupts: DeferredInterrupts,
 ) -> Replication:
     run = _CompiledRun(experiment, policy, index)
     max_chunk = CALLBACK_CHUNK_ROUNDS if policy.utility.has_callback else MAX_CHUNK_ROUNDS
@@ -73,6 +80,7 @@ def _replicate_compiled(
             rounds = np.arange(first, min(first + chunk, segment.last + 1))
             start = time.perf_counter()
             run.run_rounds(rounds)
+            interrupts.handle()
             policy.utility.raise_callback_error()
             advance(len(rounds))
             first += len(rounds)
@@ -188,7 +196,9 @@ class _CompiledRun:
             self.timeline_counts.update_rounds()
 
 
-def _replicate_interpreted(experiment: Experiment, index: int, advance: Advance) -> Replication:
+def _replicate_interpreted(
+    experiment: Experiment, index: int, advance: Advance, interrupts: DeferredInterrupts
+) -> Replication:
     timeline, policy, horizon = experiment.timeline, experiment.policy, experiment.horizon
     timeline_counts = TimelineCounts(timeline, policy.memory, timeline.n_user_types)
     scratch = policy.new_scratch()
@@ -214,6 +224,7 @@ def _replicate_interpreted(experiment: Experiment, index: int, advance: Advance)
             ranking = as_ranking(chosen, n_items=problem.n_items, n_positions=problem.n_positions)
             shown = ranking.astype(np.uintp)
             experiment.click_model.draw(compiled_problem, user_type, shown, clicks_rng, rewards)
+            interrupts.handle()
             pending.append((user_type, ranking, rewards.copy()))
             _observe(timeline_counts.counts, pending, experiment.delay)
             _record_round(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._compilation import compiled
+from banditrank._interrupts import deferred_interrupts
 from banditrank.solvers._instance import IS_RESTRICTED, N_ITEMS, Instance, smallest_instance
 from banditrank.solvers._solver import Solver, SolverOptions, SolverResult
 from banditrank.utilities._formulas import CompiledUtility, collective
@@ -184,7 +185,8 @@ def _enumerate(
         workspace.sizes[IS_RESTRICTED] = 1
         workspace.allowed[:] = options.allowed
     rng = np.random.default_rng(0 if options is None else options.seed)  # used only for sampling
-    best = enumerate_rankings(instance, utility.compiled(), share, rng, workspace, ranking)
+    with deferred_interrupts():
+        best = enumerate_rankings(instance, utility.compiled(), share, rng, workspace, ranking)
     return SolverResult(ranking.astype(np.intp), best, int(workspace.tried[0]))
 
 

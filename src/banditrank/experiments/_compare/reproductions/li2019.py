@@ -14,6 +14,7 @@ from banditrank.experiments._curves import QUANTILE_HEADINGS, at_round, draw_cur
 from banditrank.experiments._job import Job
 from banditrank.experiments._significance import BY_RANK_TEST, rank_test
 from banditrank.experiments._study import Check, Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.model._bound_click_model import BoundClickModel
 from banditrank.model._click_models import PositionBased, compile_problem
 from banditrank.policies._base import CompiledPolicy
 from banditrank.policies.baselines._bubble_rank import BubbleRank
@@ -109,9 +110,10 @@ class SafetyJob(Job):
         checkpoints = set(default_checkpoints(self.rounds).tolist())
         max_wrong, n_unsafe, regret = 0, 0, 0.0
         rows: list[tuple[float, ...]] = []
+        draw = BoundClickModel(MODEL, tables, rng, ranking=ranking, rewards=rewards).draw
         for t, parameters in enumerate(policy.parameters(np.arange(1, self.rounds + 1)), start=1):
             kernel.rank(0, t, parameters)
-            MODEL.draw(tables, 0, ranking, rng, rewards)
+            draw(0)
             kernel.observe(0, t, ranking, rewards)
             wrong = wrong_pairs(ranking)
             max_wrong = max(max_wrong, wrong)
