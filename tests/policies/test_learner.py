@@ -136,6 +136,26 @@ def test_every_policy_learns_one_round_at_a_time(name: str, treatment: Any) -> N
     assert counts.rewards.sum() > 0
 
 
+@pytest.mark.parametrize("coefficient", [0.0, 0.5])
+def test_late_feedback_counts_as_it_does_from_the_start(coefficient: float) -> None:
+    problem = make_problem("random", n_user_types=2, n_items=8, n_positions=3, seed=2)
+    policy, rng = UCBRank(coefficient=coefficient), np.random.default_rng(3)
+    displays = np.full((2, 8, 3), 5.0)
+    learner = policy.start(counts=Counts.from_arrays(displays, displays * 0.1, [40, 40]), rng=1)
+    pending: list[tuple[int, NDArray[np.intp]]] = []
+    for _ in range(400):
+        user_type = int(rng.integers(2))
+        ranking = learner.rank(user_type)
+        expected = policy.rank(learner.counts, user_type, rng=rng)
+        assert ranking.tolist() == expected.tolist()
+        explored = rng.permutation(8)[:3]
+        pending.append((user_type, explored if rng.random() < 0.3 else ranking))
+        if len(pending) > 25:
+            late_type, shown = pending.pop(0)
+            chances = problem.position_preferences[late_type] * problem.item_means[late_type, shown]
+            learner.update(late_type, shown, rewards=rng.random(3) < chances)
+
+
 def test_the_same_seed_gives_the_same_rankings() -> None:
     def rankings(rng: Any) -> list[list[int]]:
         learner = ThompsonRank().start(n_user_types=2, n_items=6, n_positions=3, rng=rng)

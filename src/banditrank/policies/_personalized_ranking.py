@@ -29,10 +29,11 @@ _MARGIN = 1.0 - 1e-9  # closer comparisons are left to a full scan, as rounding 
 class PersonalizedState(NamedTuple):
     """The leading items of each user type, and an upper bound on the indices of the others.
 
-    The index of item j is (‖S_ij‖₁ + bonus) / N_ij. Between full scans only shown items are examined. The
-    index of an unshown item can rise in two ways: the bonus grows, by at most bonus / bonus at the scan; and
-    its exposure shrinks through ρ̂, by at most the smallest ρ̂_k / ρ̂_k at the scan. While the leaders stay
-    above the best unshown index inflated by both factors, a scan would find the same leaders.
+    The index of item j is (‖S_ij‖₁ + bonus) / N_ij. Between full scans only the leaders are examined. The
+    index of another item, while it is not shown, can rise in two ways: the bonus grows, by at most bonus /
+    bonus at the scan; and its exposure shrinks through ρ̂, by at most the smallest ρ̂_k / ρ̂_k at the scan.
+    While the leaders stay above the best of these indices inflated by both factors, a scan would find the
+    same leaders. Feedback on any other ranking forces a scan, whenever that ranking was shown.
     """
 
     estimates: RunningEstimates
@@ -40,10 +41,9 @@ class PersonalizedState(NamedTuple):
     positions: Indices  # (N, K) positions by decreasing ρ̂
     scan_inverses: Floats  # (N, K) 1 / ρ̂ at the last scan
     scan_bonuses: Floats  # (N,) the bonus at the last scan
-    challengers: Floats  # (N,) the best unshown index at the last scan; infinite to force a scan
+    challengers: Floats  # (N,) the best other index at the last scan; infinite to force a scan
     challengers_per_bonus: Floats  # (N,) the same over the bonus at the last scan
     indices: Floats  # (M,) workspace
-    has_choices: NDArray[np.int64]  # (1,) 1 if rankings of candidates are shown as well
 
 
 def init_personalized(
@@ -60,7 +60,6 @@ def init_personalized(
         np.full(n, np.inf),
         np.full(n, np.inf),
         np.zeros(m),
-        np.zeros(1, dtype=np.int64),
     )
 
 
@@ -74,10 +73,7 @@ def _rank(
     ranking: Indices,
 ) -> None:
     exploration, bonus = parameters[0], parameters[1]
-    if try_explore(state.estimates, t, exploration, rng, ranking):
-        state.challengers[user_type] = np.inf  # unshown items are shown now
-        state.challengers_per_bonus[user_type] = np.inf
-    else:
+    if not try_explore(state.estimates, t, exploration, rng, ranking):
         _follow_leaders(state, user_type, bonus, ranking)
 
 
@@ -131,7 +127,7 @@ def _scan(state: PersonalizedState, user_type: int, bonus: float) -> None:
                 best = j
         state.leaders[i, rank] = best
         indices[best] = -1.0
-    challenger = -1.0  # none if all items are shown
+    challenger = -1.0  # none if all items are leaders
     for j in range(indices.size):
         challenger = max(challenger, indices[j])
     state.challengers[i] = challenger
@@ -194,7 +190,10 @@ def _order_positions(state: PersonalizedState, user_type: int) -> None:
 @inlined
 def _observe(state: PersonalizedState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:
     update_running_estimates(state.estimates, user_type, t, ranking, rewards)
-    if state.has_choices[0] == 1:  # the ranking may contain items that were not shown since the last scan
+    is_of_leaders = ranking.size == state.leaders.shape[1]  # not a short ranking
+    for rank in range(ranking.size if is_of_leaders else 0):
+        is_of_leaders &= ranking[state.positions[user_type, rank]] == state.leaders[user_type, rank]
+    if not is_of_leaders:
         state.challengers[user_type] = np.inf
         state.challengers_per_bonus[user_type] = np.inf
 
@@ -211,7 +210,6 @@ def _choose(
     ranking: Indices,
 ) -> None:
     i, estimates, values = user_type, state.estimates, restriction.values
-    state.has_choices[0] = 1
     if try_explore_restricted(estimates, restriction, t, parameters[0], rng, ranking):
         return
     exposures_of(estimates.displays, estimates.evidence.preferences, i, values)
