@@ -132,6 +132,9 @@ class Store(ABC):
     def commit(self, events: Sequence[Event], *, at_ms: int = 0) -> CommitResult:
         """Commit a group of events, of any surfaces, in one transaction.
 
+        A second transaction has the events whose impressions were left unchanged by the first, because an
+        earlier event of the group contradicts what is stored.
+
         Parameters
         ----------
         events
@@ -152,6 +155,9 @@ class Store(ABC):
         if is_new:  # nearly always
             return CommitResult([_status_of_new(event) for event in events], changes)
         stored = dict(existing)
+        if left := _left_by_contradiction(events, merged, existing):
+            written = self._write(_merge_by_impression(left), at_ms)
+            changes, stored = [*changes, *written.changes], stored | dict(written.existing)
         statuses = []
         for event in events:
             impression_id = event.impression.id
@@ -289,6 +295,26 @@ def _merge_by_impression(events: Sequence[Event]) -> list[Event]:
         elif event.outcome is not None and not earlier.outcome.is_final:
             merged[impression_id] = Event(event.impression, earlier.outcome.merge(event.outcome))
     return list(merged.values())
+
+
+def _left_by_contradiction(
+    events: Sequence[Event], merged: Sequence[Event], existing: Mapping[ImpressionId, Outcome]
+) -> list[Event]:
+    """Return the events that do not contradict the stored outcome, but were merged with one that does."""
+    contradicted = {
+        event.impression.id: stored
+        for event in merged
+        if (stored := existing.get(event.impression.id)) is not None
+        and event.outcome is not None
+        and stored.contradicts(event.outcome)
+    }
+    return [
+        event
+        for event in events
+        if (stored := contradicted.get(event.impression.id)) is not None
+        and event.outcome is not None
+        and not stored.contradicts(event.outcome)
+    ]
 
 
 def _status_of_new(event: Event) -> CommitStatus:

@@ -200,6 +200,25 @@ def check_single_clicks_contradict_each_other(open_store: OpenStore) -> None:
     assert read_totals(store, surface).counts(range(4)).rewards.sum() == 1
 
 
+def check_contradicting_clicks_keep_others_of_their_group(open_store: OpenStore) -> None:
+    """Check that what is committed together with a contradicting click is counted."""
+    store = open_store()
+    surface = store.create_surface("home", "{}").surface_id
+    first, other = (
+        Outcome.of(position, 1000, is_final=False)._replace(is_single=True) for position in (0, 1)
+    )
+    for number, final in enumerate([Outcome.of(0, REWARD_UNITS), NOT_CLICKED]):
+        one = shown(surface, number)
+        assert store.commit([Event(one, first)]).statuses == [CommitStatus.RECORDED]
+        result = open_store().commit([Event(one, other), Event(one, first), Event(one, final)])
+        assert result.statuses == [CommitStatus.CONFLICTING, CommitStatus.REPEATED, CommitStatus.COUNTED]
+        assert [change.version for change in result.changes] == [number + 1]
+        assert store.outcome(surface, one.key) == first.merge(final)
+    counts = read_totals(store, surface).counts(range(4))
+    assert counts.rounds == 2
+    assert counts.rewards.sum() == 1 + 1000 / REWARD_UNITS
+
+
 def check_rankings_of_any_length(open_store: OpenStore) -> None:
     """Check that rankings may be shorter than the number of positions."""
     store = open_store()
@@ -349,6 +368,7 @@ COMMIT_CHECKS = (
     check_clicks_are_counted_once_in_any_order,
     check_discarded_impressions_keep_their_clicks,
     check_single_clicks_contradict_each_other,
+    check_contradicting_clicks_keep_others_of_their_group,
     check_rankings_of_any_length,
     check_commits_are_atomic,
     check_commit_of_several_surfaces,
