@@ -12,6 +12,7 @@ from helpers.live import Clock, a_ranker, a_surface, seeded
 from banditrank import Feedback, Surface
 from banditrank.engine import Arm, SurfaceExperiment, export_surface, import_surface, report_experiment
 from banditrank.engine._engine import Engine
+from banditrank.engine._experiment import arm_policy
 from banditrank.engine._experiment_report import ExperimentReport
 from banditrank.errors import InvalidInputError, NoExperimentError, UnknownNameError
 from banditrank.storage._cells import Totals, decode_cells, encode_cells
@@ -73,6 +74,12 @@ def test_every_share_has_codes_of_its_own() -> None:
 def test_an_arm_that_is_learned_from_is_pooled() -> None:
     surface = a_surface(experiment=experiment_of(0.1, is_learned_from=True))
     assert surface.learned_codes == {0, 1, 2}
+
+
+def test_arms_have_the_click_model_of_the_surface() -> None:
+    arm = Arm("other", 0.5, "thompson-rank")
+    surface = a_surface(click_model="position-based", experiment=SurfaceExperiment("autumn", [arm]))
+    assert arm_policy(arm, surface) == surface.compiled_policy
 
 
 def test_other_settings_keep_the_codes() -> None:

@@ -235,14 +235,20 @@ class SurfaceExperiment:
 
 
 def arm_policy(arm: Arm, surface: "Surface") -> CompiledPolicy:
-    """Return the policy of an arm, for the treatment and the utility of a surface.
+    """Return the policy of an arm, for the treatment, the utility and the click model of a surface.
 
     Raises
     ------
     InvalidInputError
         If the policy does not support the treatment.
     """
-    return served_policy(arm.policy, treatment=surface.treatment, utility=surface.utility, coefficient=None)
+    return served_policy(
+        arm.policy,
+        treatment=surface.treatment,
+        utility=surface.utility,
+        coefficient=None,
+        click_model=surface.click_model,
+    )
 
 
 def check_visitor(visitor: str) -> None:
