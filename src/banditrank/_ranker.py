@@ -33,7 +33,8 @@ class Ranker:
     ----------
     surface
         The surface to rank. If the store has a surface of this name, learning resumes from the stored
-        counts, and its settings must be the same, except for items added or retired since.
+        counts, and its settings must be the same, except for items added or retired since. Without an
+        experiment here, that of the store continues.
     store
         Where counts are kept, from `open_store`; in memory by default.
     sync_seconds
@@ -94,8 +95,11 @@ class Ranker:
             except AlreadyExistsError:  # another process created it at the same time
                 return self._open(surface)
         stored = Surface.from_definition(record.definition).to_dict()
+        changing = {"items", "retired", "experiment_periods"}
+        if surface.experiment is None:
+            changing.add("experiment")
         for setting, value in surface.to_dict().items():
-            if setting not in ("items", "retired", "experiment_periods") and stored[setting] != value:
+            if setting not in changing and stored[setting] != value:
                 rule = f"must be {stored[setting]!r} as in the store"
                 raise InvalidInputError(f"{surface.name}'s {setting}", rule, value)
         stored_items = set(stored["items"])

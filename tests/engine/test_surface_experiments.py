@@ -82,6 +82,16 @@ def test_arms_have_the_click_model_of_the_surface() -> None:
     assert arm_policy(arm, surface) == surface.compiled_policy
 
 
+def test_an_experiment_continues_when_a_process_restarts() -> None:
+    store = MemoryStore()
+    with a_ranker(store=store) as ranker:
+        ranker.set_experiment(HOLD_OUT)
+    with a_ranker(store=store) as ranker:
+        assert ranker.surface.experiment == HOLD_OUT
+    with pytest.raises(InvalidInputError, match=r"home's experiment must be .* as in the store"):
+        a_ranker(a_surface(experiment=experiment_of(0.1)), store)
+
+
 def test_other_settings_keep_the_codes() -> None:
     surface = a_surface(experiment=experiment_of(0.1))
     assert surface.with_items(["f"]).with_retired(["a"]).experiment_periods == surface.experiment_periods
