@@ -50,6 +50,20 @@ def test_counts_and_settings_are_imported_exactly(tmp_path: Path) -> None:
             assert there.counts().rounds == here.counts().rounds + 3
 
 
+def test_counts_of_short_rankings_are_imported() -> None:
+    store = MemoryStore()
+    with a_ranker(a_surface(allow_short_rankings=True), store) as ranker:
+        ranker.feedback(ranker.rank("new", candidates=["a"]).id, clicked="a")
+        ranker.feedback(ranker.rank("new").id)
+    document = export_surface(store, "home")
+    import_surface(store, document, name="copy")
+    assert export_surface(store, "copy")["counts"] == document["counts"]
+    last = next(cell for cell in document["counts"] if cell["position"] == 2)
+    last["displays"] += 2
+    with pytest.raises(InvalidInputError, match="must not have more displays at a position than at the one"):
+        import_surface(store, document, name="other")
+
+
 def test_a_copy_in_the_same_store_needs_another_name() -> None:
     store = a_store_with_counts()
     document = export_surface(store, "home")

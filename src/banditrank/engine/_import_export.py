@@ -223,9 +223,13 @@ def _number(where: str, name: object, numbers: Mapping[str, int]) -> int:
 
 
 def _check_displays(surface: Surface, cells: Cells) -> None:
-    """Check that each position has as many displays: every ranking shows one item in each."""
+    """Check that each position has as many displays, or not more than the one before it if some are short."""
     displays = np.zeros((len(surface.user_types), surface.n_positions), dtype=np.int64)
     np.add.at(displays, (user_type_of(cells["user_type"]), cells["position"]), cells["displays"])
     for name, row in zip(surface.user_types, displays.tolist(), strict=True):
-        if len(set(row)) > 1:
-            raise InvalidInputError(f"counts of {name}", "must have as many displays at each position", row)
+        if not surface.allow_short_rankings and len(set(row)) > 1:
+            rule = "must have as many displays at each position, unless allow_short_rankings is true"
+            raise InvalidInputError(f"counts of {name}", rule, row)
+        if row != sorted(row, reverse=True):
+            rule = "must not have more displays at a position than at the one before it"
+            raise InvalidInputError(f"counts of {name}", rule, row)
