@@ -15,6 +15,7 @@ from helpers.servers import free_port
 
 from banditrank.dashboard import _warm_up as warming
 from banditrank.dashboard._warm_up import WarmUp, distinct_kinds, warm_up
+from banditrank.engine._experiment import Arm, SurfaceExperiment
 from banditrank.engine._surface import Surface
 from banditrank.storage._factory import open_store
 
@@ -112,6 +113,21 @@ def test_kinds_differ_by_policy_treatment_utility_and_solver() -> None:
         a_surface(policy="random"),
     ]
     assert distinct_kinds(surfaces) == [surfaces[index] for index in (0, 3, 4, 6)]
+
+
+def test_kinds_differ_by_click_model_and_include_the_arms_of_experiments() -> None:
+    arms = [Arm("old", 0.2, "ucb-rank"), Arm("hold-out", 0.1), Arm("editors", 0.1, "fixed", order=("a", "b"))]
+    surface = a_surface(experiment=SurfaceExperiment("autumn", arms))
+    surfaces = [surface, a_surface(), a_surface(click_model="position-based")]
+    found = distinct_kinds(surfaces)
+    policies = [(one.compiled_policy.name, one.click_model) for one in found]
+    assert policies == [
+        ("thompson-rank", "single-look"),
+        ("ucb-rank", "single-look"),
+        ("random", "single-look"),
+        ("thompson-rank", "position-based"),
+    ]
+    assert all(one.experiment is None for one in found), "all visits are ranked by the surface's policy"
 
 
 @pytest.mark.parametrize(

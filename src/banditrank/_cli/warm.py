@@ -84,7 +84,7 @@ def warm_command(
     compiled: set[str] = set()
     for done in warm_up_all(kinds, n_workers):
         if done.is_compiled:
-            compiled.add(done.surface.name)
+            compiled.add(done.surface.definition)
             typer.echo(f"compiled {_describe(done.surface)} in {done.seconds:.1f} s")
     n_kinds = f"{len(kinds)} kind{'s' if len(kinds) > 1 else ''} of surfaces"
     state = f"compiled {len(compiled)} of {n_kinds}" if compiled else f"everything is compiled: {n_kinds}"

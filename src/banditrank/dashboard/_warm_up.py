@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from banditrank.dashboard._explain import explain
 from banditrank.dashboard._surface_monitor import SurfaceMonitors
 from banditrank.dashboard._treatment_report import report_treatments
 from banditrank.engine._engine import Engine
+from banditrank.engine._experiment import FIXED
 from banditrank.engine._surface import Surface
 from banditrank.solvers._solve import choose_solver
 from banditrank.storage._memory import MemoryStore
@@ -40,10 +42,10 @@ class WarmUp(NamedTuple):
 
 
 def distinct_kinds(surfaces: Iterable[Surface]) -> list[Surface]:
-    """Return one surface of each kind: those whose policy, treatment and solver need code of their own.
+    """Return one surface of each kind: those whose policy, treatment, click model and solver need own code.
 
-    The solver depends on the number of items and positions. The dashboard also solves for equal treatment if
-    the surface's is personalized.
+    Each arm of an experiment is a surface with the policy of the arm. The solver depends on the number of
+    items and positions. The dashboard also solves for equal treatment if the surface's is personalized.
 
     Examples
     --------
@@ -53,16 +55,26 @@ def distinct_kinds(surfaces: Iterable[Surface]) -> list[Surface]:
     ['home']
     """
     kinds: dict[tuple[str, ...], Surface] = {}
-    for surface in surfaces:
+    for surface in (one for given in surfaces for one in _without_experiment(given)):
         is_equal, n_items = surface.treatment == "equal", len(surface.active_items)
         utility = surface.compiled_policy.utility if is_equal else UTILITARIAN
         solvers = [
             choose_solver("auto", one, n_items=n_items, n_positions=surface.n_positions)
             for one in (utility, NASH if utility == UTILITARIAN else utility)  # as in `assess`
         ]
-        kind = (surface.compiled_policy.name, surface.treatment, str(utility), *solvers)
+        policy = surface.compiled_policy.name
+        kind = (policy, surface.treatment, surface.click_model, str(utility), *solvers)
         kinds.setdefault(kind, surface)
     return list(kinds.values())
+
+
+def _without_experiment(surface: Surface) -> list[Surface]:
+    """Return a surface with its own policy alone, and with that of each arm of its experiment."""
+    if surface.experiment is None:
+        return [surface]
+    policies = [arm.policy for arm in surface.experiment.arms if arm.policy != FIXED]
+    own = replace(surface, experiment=None)
+    return [own, *(replace(own, policy=policy, coefficient=None) for policy in policies)]
 
 
 def warm_up(surface: Surface) -> WarmUp:
@@ -81,7 +93,7 @@ def warm_up(surface: Surface) -> WarmUp:
             runtime = engine.create_surface(surface)
             for user_type in surface.user_types[:2]:
                 shown = runtime.rank(user_type)
-                engine.feedback(shown.id, clicked=shown.items[0])
+                engine.feedback(shown.id, clicked=shown.items[0], final=True)
             if surface.compiled_policy.has_candidates:
                 runtime.rank(surface.user_types[0], candidates=surface.active_items)
             runtime.refresh()
