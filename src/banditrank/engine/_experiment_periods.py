@@ -134,10 +134,9 @@ def with_period(
 
 def _check_arms(periods: Sequence[ExperimentPeriod], experiment: SurfaceExperiment) -> None:
     """Check that the arms of an experiment so far are kept."""
-    names, of_name = experiment.arm_names, [one for one in periods if one.experiment == experiment.name]
-    n_known = max((len(one.arms) for one in of_name), default=0)
-    for period in of_name:
-        if names[: len(period.arms)] != period.arms or len(names) < n_known:
+    names = experiment.arm_names
+    for period in (one for one in periods if one.experiment == experiment.name):
+        if names[: len(period.arms)] != period.arms:
             rule = f"must start with {', '.join(period.arms[1:])} (a share of 0 stops an arm)"
             raise InvalidInputError("arms", rule, list(names[1:]))
         for arm, policy, code in zip(experiment.arms, period.policies[1:], period.codes[1:], strict=False):

@@ -74,7 +74,7 @@ class ArmReport:
     share
         Present share of the visits.
     visits
-        Number of visits whose attribution window is closed.
+        Number of counted visits.
     reward_per_visit
         Mean reward of a visit. If shares changed, periods are weighted so that all arms have the same mix.
     lift, user_types

@@ -55,8 +55,8 @@ _TOLERANCE = 1e-9
 class RewardSums:
     """Sums over the visits of an arm, from which confidence sequences are computed.
 
-    All arrays have the same shape; each element is an arm, a user type or a time of its own. A visit is added
-    at a time that does not depend on its reward: when its attribution window closes.
+    All arrays have the same shape; each element is an arm, a user type or a time of its own. Intervals are
+    valid if the time at which a visit is added does not depend on its reward.
 
     Parameters
     ----------
