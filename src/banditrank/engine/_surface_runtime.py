@@ -95,7 +95,8 @@ class SurfaceRuntime:
         self._random_bytes = random_bytes
         self._compilations = Compilations() if compilations is None else compilations
         self._is_deleted = False
-        self._restricted: frozenset[str] = frozenset()  # policies that ranked candidates: code is compiled
+        # Policies and treatments that have ranked candidates.
+        self._restricted: frozenset[tuple[str, str]] = frozenset()
         self._refusal: str | None = None  # the rule that rankings would break
         self._refresh_lock = threading.Lock()
         self._current = _Definition.of(record)  # replaced as a whole: surface and revision always agree
@@ -188,7 +189,7 @@ class SurfaceRuntime:
             prepared = _by_arm(
                 arms, chosen, lambda arm, types: arm.rank_allowed(types, allowed_items, self._random_bytes)
             )
-            self._restricted |= {arm.policy_name for arm in arms}
+            self._restricted |= {(arm.policy_name, surface.treatment) for arm in arms}
         surface_id, prefix = self.surface_id, key_prefix(expires_at_ms)
         impressions = [Impression(surface_id, prefix + one.nonce, one.ranking) for one in prepared]
         if surface.unreported == "not-clicked":
@@ -327,8 +328,9 @@ class SurfaceRuntime:
     @property
     def restricts_fast(self) -> bool:
         """Whether a ranking of candidates neither compiles nor solves anything."""
-        is_compiled = all(one.policy_name in self._restricted for one in self._snapshots.running)
-        return is_compiled and self.surface.treatment == "personalized"
+        kinds = {(one.policy_name, one.surface.treatment) for one in self._snapshots.running}
+        is_compiled = kinds <= self._restricted  # code that ranked candidates before
+        return is_compiled and self._snapshots.policy.surface.treatment == "personalized"
 
     def policy_snapshot(self) -> PolicySnapshot:
         """Return the snapshot that the rankings of the surface's policy are computed from."""
