@@ -204,12 +204,11 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     is_type_used = not is_equal and not is_fixed and policy.distinguishes_user_types
     sample = snapshot.sampled_problem(user_type, nonce, allowed)
     beliefs = _estimates(snapshot, None if is_equal else user_type) if sample is None else sample
-    index_of = {number: index for index, number in enumerate(snapshot.numbers)}
-    ranking = np.array([index_of[number] for number in numbers], dtype=np.intp)
+    ranking = np.array([snapshot.column_of[number] for number in numbers], dtype=np.intp)
     beliefs = replace(beliefs, position_preferences=beliefs.position_preferences[:, : len(ranking)])
     user_types = list(surface.user_types) if is_equal else [surface.user_types[user_type]]
     shown = _shown_items(surface, beliefs, ranking)
-    columns = allowed.columns(snapshot.numbers)
+    columns = allowed.columns(snapshot.column_of)
     omitted = _omitted_items(surface, beliefs, ranking, utility, columns)
     expires_at = datetime.fromtimestamp(impression.expires_at_ms / 1000, UTC)
     return Explanation(
@@ -312,9 +311,9 @@ def _omitted_items(
     names, weights, preferences = surface.active_items, beliefs.arrival_rates, beliefs.position_preferences
     means = weights @ beliefs.item_means  # (M,)
     best_first = np.argsort(-means, kind="stable").tolist()
-    shown = set(ranking.tolist())
     eligible = set(best_first if allowed.candidates is None else allowed.candidates.tolist())
-    candidates = [index for index in best_first if index in eligible - shown][:_MAX_OMITTED]
+    eligible -= set(ranking.tolist())
+    candidates = [index for index in best_first if index in eligible][:_MAX_OMITTED]
     values = ranking_value(beliefs, ranking)
     present = utility.collective(weights, values)
     omitted = []
@@ -426,6 +425,6 @@ def _describe_shown(shown: Sequence[ShownItem]) -> str:
 
 def _describe_omitted(omitted: Sequence[OmittedItem]) -> str:
     if not omitted:
-        return "; all items are shown"
+        return "; no other item could be shown"
     nearest = max(omitted, key=lambda item: float("-inf") if item.gain is None else item.gain)
     return f"; of the items not shown, {nearest.item} is the closest (mean {nearest.mean:.2f})"

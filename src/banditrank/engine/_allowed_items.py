@@ -106,13 +106,12 @@ class AllowedItems(NamedTuple):
             items.insert(position, item)
         return tuple(items[:n_positions])
 
-    def columns(self, numbers: Sequence[int]) -> "AllowedColumns":
-        """Return the columns of counts that are allowed, given the item number of each column."""
-        index_of = {number: index for index, number in enumerate(numbers)}
-        items = None if self.candidates is None else [index_of[number] for number in self.candidates]
+    def columns(self, column_of: Mapping[int, int]) -> "AllowedColumns":
+        """Return the columns of counts that are allowed, given the column of each item number."""
+        items = None if self.candidates is None else [column_of[number] for number in self.candidates]
         return AllowedColumns(
             None if items is None else np.array(items, dtype=np.intp),
-            {position: index_of[number] for position, number in self.pinned},
+            {position: column_of[number] for position, number in self.pinned},
         )
 
     def encode(self, n_items: int) -> bytes:
@@ -130,13 +129,13 @@ class AllowedItems(NamedTuple):
         head = bytes([len(self.pinned)]) + pins
         if self.candidates is None:
             return head + bytes([_ALL])
-        others = sorted(set(range(n_items)) - set(self.candidates))
-        bits = np.zeros(n_items, dtype=np.uint8)
-        bits[list(self.candidates)] = 1
+        candidates = np.array(self.candidates, dtype="<u2")
+        is_candidate = np.zeros(n_items, dtype=np.bool_)
+        is_candidate[candidates] = True
         encodings = [
-            bytes([_LISTED]) + np.array(self.candidates, dtype="<u2").tobytes(),
-            bytes([_EXCLUDED]) + np.array(others, dtype="<u2").tobytes(),
-            bytes([_BITMAP]) + np.packbits(bits).tobytes(),
+            bytes([_LISTED]) + candidates.tobytes(),
+            bytes([_EXCLUDED]) + np.flatnonzero(~is_candidate).astype("<u2").tobytes(),
+            bytes([_BITMAP]) + np.packbits(is_candidate).tobytes(),
         ]
         return head + min(encodings, key=len)
 

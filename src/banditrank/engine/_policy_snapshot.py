@@ -15,7 +15,7 @@ In an experiment there is a snapshot of each arm, with the counts that the arm's
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ from banditrank.engine._experiment import (
 from banditrank.engine._ranking_ids import NONCE_BYTES, RandomBytes
 from banditrank.engine._surface import Surface
 from banditrank.policies._base import CompiledPolicy
-from banditrank.policies._restriction import restriction_unsupported
+from banditrank.policies._restriction import as_pins, restriction_unsupported
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.storage._records import pack_ranking
 
@@ -84,6 +84,7 @@ class PolicySnapshot:
         self.version = version
         self.counts = counts
         self.numbers = surface.active_numbers
+        self.column_of = {number: column for column, number in enumerate(self.numbers)}
         self.user_type_numbers = {name: number for number, name in enumerate(surface.user_types)}
         self._order = _fixed_order(surface, arm)  # numbers of all active items, None for a policy
         self.policy = surface.compiled_policy
@@ -215,7 +216,7 @@ class PolicySnapshot:
         if self._order is not None:
             return allowed.first_of(self._order, self.surface.n_positions)
         self._bit_generator.state = _generator_state(seed)
-        candidates, pinned = allowed.columns(self.numbers)
+        candidates, pinned = allowed.columns(self.column_of)
         allow_short = self.surface.allow_short_rankings
         if self._batch is not None:
             chosen = self._batch.choose(user_type, candidates, pinned, allow_short=allow_short)
@@ -273,9 +274,7 @@ class _BatchRanker:
         """
         if not self.policy.has_candidates:
             raise restriction_unsupported(self.policy.name, candidates, pinned)
-        pins = np.full(self._rankings.shape[1], -1, dtype=np.intp)
-        for position, item in pinned.items():
-            pins[position] = item
+        pins = as_pins(pinned, n_positions=self._rankings.shape[1]) if pinned else None
         seen_type = 0 if self._is_type_blind else user_type
         chosen = self._kernel.choose(
             seen_type, self._round, self._parameters, candidates, pins, allow_short=allow_short
@@ -306,24 +305,20 @@ class ArmSnapshots:
     @classmethod
     def of_replica(cls, surface: Surface, revision: int, replica: CountsReplica) -> "ArmSnapshots":
         """Return the snapshots of a surface from the counts in this process."""
-        arms = () if surface.experiment is None else surface.experiment.arms
-        groups = [
-            surface.learned_codes if arm is None or arm.is_learned_from else surface.codes_of_arm(arm.name)
-            for arm in (None, *arms)
-        ]
+        groups = list(dict.fromkeys(_codes_of_arms(surface).values()))  # arms that learn alike share counts
         version, counts = replica.counts_by_codes(surface, surface.active_numbers, groups)
-        return cls._of_counts(surface, revision, version, counts)
+        return cls._of_counts(surface, revision, version, dict(zip(groups, counts, strict=True)))
 
     @classmethod
     def _of_counts(
-        cls, surface: Surface, revision: int, version: int, counts: Sequence[Counts]
+        cls, surface: Surface, revision: int, version: int, counts: Mapping[frozenset[int], Counts]
     ) -> "ArmSnapshots":
+        snapshots = {
+            arm: PolicySnapshot(surface, revision, version, counts[codes], arm=arm)
+            for arm, codes in _codes_of_arms(surface).items()
+        }
         arms = () if surface.experiment is None else surface.experiment.arms
-        snapshots = [
-            PolicySnapshot(surface, revision, version, of_arm, arm=arm) if arm.share > 0 else None
-            for arm, of_arm in zip(arms, counts[1:], strict=True)
-        ]
-        return cls(PolicySnapshot(surface, revision, version, counts[0]), snapshots)
+        return cls(snapshots[None], [snapshots.get(arm) for arm in arms])
 
     @classmethod
     def check_rankable(cls, surface: Surface) -> None:
@@ -339,11 +334,10 @@ class ArmSnapshots:
             n_items=len(surface.active_numbers),
             n_positions=surface.n_positions,
         )
-        n_arms = 0
         if surface.experiment is not None:
             surface.experiment.check_surface(surface)
-            n_arms = len(surface.experiment.arms)
-        for snapshot in cls._of_counts(surface, 0, 0, [counts] * (n_arms + 1)).running:
+        by_codes = dict.fromkeys(_codes_of_arms(surface).values(), counts)
+        for snapshot in cls._of_counts(surface, 0, 0, by_codes).running:
             snapshot.recompute(0, bytes(NONCE_BYTES))
 
     def of_visits(self, visitors: Sequence[str | None], random_bytes: RandomBytes) -> list[PolicySnapshot]:
@@ -354,10 +348,10 @@ class ArmSnapshots:
         InvalidInputError
             If a visitor id is not 1 to 200 characters.
         """
-        for visitor in visitors:
-            if visitor is not None:
-                check_visitor(visitor)
         if self._experiment is None:
+            for visitor in visitors:
+                if visitor is not None:
+                    check_visitor(visitor)
             return [self.policy] * len(visitors)
         arms = self._experiment.arms
         numbers = [
@@ -369,6 +363,19 @@ class ArmSnapshots:
     def of_code(self, arm_code: int) -> PolicySnapshot:
         """Return the snapshot of the arm with a code."""
         return next((one for one in self.running if one.arm_code == arm_code), self.policy)
+
+
+def _codes_of_arms(surface: Surface) -> dict[Arm | None, frozenset[int]]:
+    """Return the codes of the visits that each arm learns from; None is the surface's policy.
+
+    Arms with the share 0 are left out.
+    """
+    arms = () if surface.experiment is None else surface.experiment.arms
+    return {None: surface.learned_codes} | {
+        arm: surface.learned_codes if arm.is_learned_from else surface.codes_of_arm(arm.name)
+        for arm in arms
+        if arm.share > 0
+    }
 
 
 def _fixed_order(surface: Surface, arm: Arm | None) -> tuple[int, ...] | None:
