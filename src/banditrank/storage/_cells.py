@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
-from banditrank.storage._records import REWARD_UNITS, Event, arm_code_of, coded, user_type_of
+from banditrank.storage._records import REWARD_UNITS, Event, arm_code_of, user_type_of
 
 CELL = np.dtype(
     [("user_type", "<u2"), ("position", "<u2"), ("item", "<u2"), ("displays", "<i8"), ("rewards", "<i8")]
@@ -53,7 +53,7 @@ def encode_cells(events: Sequence[Event]) -> bytes:
     if not by_length:
         return b""
     cells = np.concatenate([_cells_of(group) for group in by_length.values()])
-    return _merge(cells) if cells.size > _MAX_UNMERGED_CELLS else cells.tobytes()
+    return (_merge(cells) if cells.size > _MAX_UNMERGED_CELLS else cells).tobytes()
 
 
 def _cells_of(events: Sequence[Event]) -> Cells:
@@ -87,17 +87,25 @@ def _cells_of(events: Sequence[Event]) -> Cells:
     return np.concatenate([cells.reshape(-1), squares])
 
 
-def _merge(cells: Cells) -> bytes:
-    """Return the sum of cells, with one cell for each user type, position and item."""
-    keys = (
-        cells["user_type"].astype(np.int64) << 32 | cells["position"].astype(np.int64) << 16 | cells["item"]
-    )
-    _, first, groups = np.unique(keys, return_index=True, return_inverse=True)
+def _merge(cells: Cells) -> Cells:
+    """Return the sum of cells, in order: one cell for each user type, position and item."""
+    _, first, groups = np.unique(_keys(cells), return_index=True, return_inverse=True)
     merged = cells[first]
     for field in ("displays", "rewards"):
         merged[field] = 0
         np.add.at(merged[field], groups, cells[field])
-    return merged.tobytes()
+    return merged
+
+
+def _keys(cells: Cells) -> NDArray[np.int64]:
+    """Return user type, position and item of each cell as one number."""
+    user_types, positions = cells["user_type"].astype(np.int64), cells["position"].astype(np.int64)
+    return np.asarray(user_types << 32 | positions << 16 | cells["item"])
+
+
+def _split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return the user types, positions and items of keys."""
+    return keys >> 32, keys >> 16 & 0xFFFF, keys & 0xFFFF
 
 
 def decode_cells(cells: bytes) -> Cells:
@@ -132,8 +140,45 @@ class ArmSums(NamedTuple):
     squared_rewards: NDArray[np.float64]
 
 
+class _ArmTotals:
+    """Sum of the cells with one code of an arm.
+
+    Sparse: a surface may have many codes, each of which shows few of its cells. Arrays are in order of keys.
+    """
+
+    def __init__(self) -> None:
+        self._keys = np.zeros(0, dtype=np.int64)
+        self._sums = np.zeros((2, 0), dtype=np.int64)  # displays and rewards
+
+    def add(self, cells: Cells) -> None:
+        """Add cells, in any order."""
+        added = _merge(cells)
+        keys, sums = _keys(added), np.stack([added["displays"], added["rewards"]])
+        places = np.searchsorted(self._keys, keys)
+        is_new = ~np.isin(keys, self._keys[places[places < self._keys.size]])
+        self._sums[:, places[~is_new]] += sums[:, ~is_new]
+        if is_new.any():
+            self._sums = np.insert(self._sums, places[is_new], sums[:, is_new], axis=1)
+            self._keys = np.insert(self._keys, places[is_new], keys[is_new])
+
+    def add_to(self, sums: NDArray[np.int64]) -> None:
+        """Add displays and rewards to dense arrays, shape (2, N, K, M)."""
+        _, _, n_positions, n_items = sums.shape
+        coded_types, positions, items = _split_keys(self._keys)
+        indices = (user_type_of(coded_types) * n_positions + positions) * n_items + items
+        is_display = positions != SQUARES
+        sums.reshape(2, -1)[:, indices[is_display]] += self._sums[:, is_display]
+
+    def cells(self) -> Cells:
+        """Return the sum as cells."""
+        cells = np.zeros(self._keys.size, dtype=CELL)
+        cells["user_type"], cells["position"], cells["item"] = _split_keys(self._keys)
+        cells["displays"], cells["rewards"] = self._sums
+        return cells
+
+
 class Totals:
-    """Sum of changes as dense arrays, apart for each code of an arm.
+    """Sum of changes, apart for each code of an arm.
 
     Parameters
     ----------
@@ -142,54 +187,38 @@ class Totals:
     """
 
     def __init__(self, *, n_user_types: int, n_items: int, n_positions: int) -> None:
-        self._shape = (2, n_user_types, n_positions, n_items)  # displays and rewards
-        self._sums: dict[int, NDArray[np.int64]] = {0: np.zeros(self._shape, dtype=np.int64)}  # by code
-        self._squares: dict[int, NDArray[np.int64]] = {}  # by code: visits and squares, shape (2, types)
+        shape = (2, n_user_types, n_positions, n_items)  # displays and rewards
+        self._sums = np.zeros(shape, dtype=np.int64)  # of visits without an experiment
+        self._arms: dict[int, _ArmTotals] = {}  # by code
 
     def add(self, cells: bytes) -> None:
         """Add a change."""
         added = decode_cells(cells)
         if not len(added):
             return
-        user_types, codes = user_type_of(added["user_type"]), arm_code_of(added["user_type"])
-        self.grow(int(user_types.max()) + 1, int(added["item"].max()) + 1)
-        if not codes.any():
-            self._add(self._sums[0], added, user_types)
-            return
-        for code in np.unique(codes).tolist():
-            is_display = (codes == code) & (added["position"] != SQUARES)
-            self._add(self._of_code(code), added[is_display], user_types[is_display])
-            if code:
-                is_square = (codes == code) & (added["position"] == SQUARES)
-                squares = self._squares.setdefault(code, np.zeros((2, self._shape[1]), dtype=np.int64))
-                np.add.at(squares[0], user_types[is_square], added["displays"][is_square])
-                np.add.at(squares[1], user_types[is_square], added["rewards"][is_square])
-
-    @staticmethod
-    def _add(sums: NDArray[np.int64], cells: Cells, user_types: NDArray[np.uint16]) -> None:
-        indices = (user_types, cells["position"], cells["item"])
-        np.add.at(sums[0], indices, cells["displays"])
-        np.add.at(sums[1], indices, cells["rewards"])
-
-    def _of_code(self, code: int) -> NDArray[np.int64]:
-        if code not in self._sums:
-            self._sums[code] = np.zeros(self._shape, dtype=np.int64)
-        return self._sums[code]
+        codes = arm_code_of(added["user_type"])
+        self.grow(int(user_type_of(added["user_type"]).max()) + 1, int(added["item"].max()) + 1)
+        if codes.any():
+            for code in np.unique(codes[codes > 0]).tolist():
+                self._arms.setdefault(code, _ArmTotals()).add(added[codes == code])
+            added = added[codes == 0]
+        indices = (added["user_type"], added["position"], added["item"])
+        np.add.at(self._sums[0], indices, added["displays"])
+        np.add.at(self._sums[1], indices, added["rewards"])
 
     def grow(self, n_user_types: int, n_items: int) -> None:
         """Enlarge the arrays to at least a number of user types and items."""
-        _, types, n_positions, items = self._shape
+        _, types, _, items = self._sums.shape
         missing = (max(0, n_user_types - types), max(0, n_items - items))
         if any(missing):
-            self._shape = (2, types + missing[0], n_positions, items + missing[1])
-            padding = ((0, 0), (0, missing[0]), (0, 0), (0, missing[1]))
-            self._sums = {code: np.pad(sums, padding) for code, sums in self._sums.items()}
-            self._squares = {code: np.pad(sums, padding[:2]) for code, sums in self._squares.items()}
+            self._sums = np.pad(self._sums, ((0, 0), (0, missing[0]), (0, 0), (0, missing[1])))
 
     @property
     def rounds(self) -> int:
         """Number of counted rankings: each shows one item at the first position."""
-        return sum(int(sums[0, :, 0, :].sum()) for sums in self._sums.values())
+        arms = [arm.cells() for arm in self._arms.values()]
+        in_arms = sum(int(cells["displays"][cells["position"] == 0].sum()) for cells in arms)
+        return int(self._sums[0, :, 0, :].sum()) + in_arms
 
     def counts(self, items: Sequence[int], codes: Collection[int] | None = None) -> Counts:
         """Return the counts of some items; arrivals and rounds include rankings without these items.
@@ -201,44 +230,38 @@ class Totals:
         codes
             Codes of the arms whose visits are included; all by default.
         """
-        included = [sums for code, sums in sorted(self._sums.items()) if codes is None or code in codes]
-        chosen = np.asarray(items, dtype=np.intp)
-        _, n_user_types, n_positions, _ = self._shape
-        arrivals = np.zeros(n_user_types, dtype=np.int64)
-        totals = np.zeros((2, n_user_types, n_positions, len(chosen)), dtype=np.int64)
-        for number, sums in enumerate(included):
-            arrivals += sums[0, :, 0, :].sum(axis=1)
-            totals = totals + sums[:, :, :, chosen] if number else sums[:, :, :, chosen]
+        sums = self._sums if codes is None or 0 in codes else np.zeros_like(self._sums)
+        arms = [arm for code, arm in self._arms.items() if codes is None or code in codes]
+        if arms:
+            sums = sums.copy()
+        for arm in arms:
+            arm.add_to(sums)
+        arrivals = sums[0, :, 0, :].sum(axis=1)
+        displays, rewards = sums[:, :, :, np.asarray(items, dtype=np.intp)]
         return Counts(
-            np.ascontiguousarray(totals[0], dtype=np.float64),
-            np.ascontiguousarray(totals[1]) / REWARD_UNITS,
+            np.ascontiguousarray(displays, dtype=np.float64),
+            np.ascontiguousarray(rewards) / REWARD_UNITS,
             arrivals.astype(np.float64),
             int(arrivals.sum()),
         )
 
     def arm_sums(self, code: int) -> ArmSums:
         """Return the sums over the visits with a code above 0."""
-        n_user_types = self._shape[1]
-        visits, squares = self._squares.get(code, np.zeros((2, n_user_types), dtype=np.int64))
-        rewards = self._sums[code][1].sum(axis=(1, 2)) if code in self._sums else np.zeros(n_user_types)
-        return ArmSums(visits.copy(), rewards / REWARD_UNITS, squares / REWARD_UNITS)
+        visits, rewards, squares = np.zeros((3, self._sums.shape[1]), dtype=np.int64)
+        if code in self._arms:
+            cells = self._arms[code].cells()
+            user_types, is_square = user_type_of(cells["user_type"]), cells["position"] == SQUARES
+            np.add.at(rewards, user_types[~is_square], cells["rewards"][~is_square])
+            visits[user_types[is_square]] = cells["displays"][is_square]
+            squares[user_types[is_square]] = cells["rewards"][is_square]
+        return ArmSums(visits, rewards / REWARD_UNITS, squares / REWARD_UNITS)
 
     def cells(self) -> bytes:
         """Return the sum as a list of cells."""
-        return b"".join([self._cells_of_code(code) for code in sorted(self._sums)])
-
-    def _cells_of_code(self, code: int) -> bytes:
-        displays, rewards = self._sums[code]
-        types, positions, items = np.nonzero(displays)
-        cells = np.zeros(len(types), dtype=CELL)
-        cells["user_type"], cells["position"], cells["item"] = coded(types, code), positions, items
-        cells["displays"] = displays[types, positions, items]
-        cells["rewards"] = rewards[types, positions, items]
-        if code not in self._squares:
-            return cells.tobytes()
-        visits, squared = self._squares[code]
-        (types,) = np.nonzero(visits)
-        squares = np.zeros(len(types), dtype=CELL)
-        squares["user_type"], squares["position"] = coded(types, code), SQUARES
-        squares["displays"], squares["rewards"] = visits[types], squared[types]
-        return cells.tobytes() + squares.tobytes()
+        displays, rewards = self._sums
+        indices = np.nonzero(displays)
+        cells = np.zeros(len(indices[0]), dtype=CELL)
+        cells["user_type"], cells["position"], cells["item"] = indices
+        cells["displays"], cells["rewards"] = displays[indices], rewards[indices]
+        arms = [arm.cells() for _, arm in sorted(self._arms.items())]
+        return np.concatenate([cells, *arms]).tobytes()
