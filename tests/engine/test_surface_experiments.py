@@ -316,6 +316,21 @@ def test_visits_count_in_the_period_in_which_they_were_shown() -> None:
         assert results.visits == 20
 
 
+def test_imported_arms_have_the_visits_of_their_counts() -> None:
+    store = MemoryStore()
+    with a_ranker(a_surface(experiment=HOLD_OUT), store) as ranker:
+        ranker.feedback_batch([Feedback(one.id) for one in ranker.rank_batch(["new"] * 10)])
+    document = export_surface(store, "home")
+    first, *others = document["arms"]
+    for arms, message in (
+        ([], "arms must have [0-9]+ visits with arm_code 1, as counts, got 0"),
+        (others, "arms must have [0-9]+ visits with arm_code 1, as counts, got 0"),
+        ([{**first, "arm_code": 0}, *others], r"arms\[0\].arm_code must be a whole number from 1 to 63"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            import_surface(store, {**document, "arms": arms}, name="copy")
+
+
 def test_counts_survive_restarts_and_exports() -> None:
     store, surface = MemoryStore(), a_surface(experiment=HOLD_OUT)
     with a_ranker(surface, store) as ranker:

@@ -162,7 +162,9 @@ def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, by
         raise InvalidInputError("surface", "must be an object of settings", settings)
     surface = Surface.from_dict(settings if name is None else {**settings, "name": name})
     arms = _arm_cells(surface, document.get("arms", []))
-    return surface, _cells(surface, document.get("counts")).tobytes() + arms.tobytes()
+    cells = _cells(surface, document.get("counts"))
+    _check_visits(cells, arms)
+    return surface, cells.tobytes() + arms.tobytes()
 
 
 def _surface(record: SurfaceRecord) -> Surface:
@@ -180,7 +182,7 @@ def _cells(surface: Surface, counts: object) -> Cells:
         if not isinstance(cell, dict) or sorted(cell.keys() - {"arm_code"}) != sorted(_CELL):
             raise InvalidInputError(where, f"must be an object of {', '.join(_CELL)}", cell)
         index = (
-            _coded_type(where, cell, types),
+            _coded_type(where, cell, types, min_code=0),
             check_integer(f"{where}.position", cell["position"], 1, surface.n_positions) - 1,
             _number(f"{where}.item", cell["item"], items),
         )
@@ -207,12 +209,13 @@ def _arm_cells(surface: Surface, arms: object) -> Cells:
         visits = check_integer(f"{where}.visits", arm["visits"], 1, _MAX_DISPLAYS)
         max_squares = visits * surface.n_positions**2
         squares = check_number(f"{where}.squared_rewards", arm["squared_rewards"], 0, max_squares)
-        rows.append((_coded_type(where, arm, types), SQUARES, 0, visits, round(squares * REWARD_UNITS)))
+        user_type = _coded_type(where, arm, types, min_code=1)
+        rows.append((user_type, SQUARES, 0, visits, round(squares * REWARD_UNITS)))
     return np.array(rows, dtype=CELL)
 
 
-def _coded_type(where: str, cell: Mapping[str, Any], types: Mapping[str, int]) -> int:
-    code = check_integer(f"{where}.arm_code", cell.get("arm_code", 0), 0, MAX_ARM_CODE)
+def _coded_type(where: str, cell: Mapping[str, Any], types: Mapping[str, int], *, min_code: int) -> int:
+    code = check_integer(f"{where}.arm_code", cell.get("arm_code", 0), min_code, MAX_ARM_CODE)
     return coded(_number(f"{where}.user_type", cell["user_type"], types), code)
 
 
@@ -220,6 +223,17 @@ def _number(where: str, name: object, numbers: Mapping[str, int]) -> int:
     if not isinstance(name, str) or name not in numbers:
         raise UnknownNameError(where, name, numbers)
     return numbers[name]
+
+
+def _check_visits(cells: Cells, arms: Cells) -> None:
+    """Check that the arms have the visits of their cells at the first position."""
+    first = cells[(cells["position"] == 0) & (arm_code_of(cells["user_type"]) > 0)]
+    shown, counted = np.zeros((2, 1 << 16), dtype=np.int64)  # by user type and code
+    np.add.at(shown, first["user_type"], first["displays"])
+    np.add.at(counted, arms["user_type"], arms["displays"])
+    for coded_type in np.flatnonzero(shown != counted)[:1]:
+        rule = f"must have {shown[coded_type]} visits with arm_code {arm_code_of(coded_type)}, as counts"
+        raise InvalidInputError("arms", rule, int(counted[coded_type]))
 
 
 def _check_displays(surface: Surface, cells: Cells) -> None:
