@@ -40,8 +40,20 @@ def test_rankings_keep_to_candidates_and_pins(treatment: str, refresh_seconds: f
         ),
         ({"candidates": ["a", "z"]}, "candidates", "candidates must be one of a, b, c, d, e, got 'z'"),
         ({"candidates": []}, "candidates", "candidates must be"),
-        ({"pinned": {"3": "a"}}, "position in pinned", "must be a whole number from 1 to 2, got 3"),
-        ({"pinned": {"first": "a"}}, "pinned", "pinned"),
+        ({"pinned": {"3": "a"}}, "pinned.3", "pinned.3 must be a whole number from 1 to 2, got 3"),
+        ({"pinned": {"0": "a"}}, "pinned.0", "pinned.0 must be a whole number from 1 to 100, got 0"),
+        ({"pinned": {"1": 5}}, "pinned.1", "pinned.1 must be 1 to 200 printable characters, got 5"),
+        (
+            {"pinned": {"first": "a"}},
+            "pinned.first",
+            "pinned.first must be a whole number from 1 to 100, got 'first'",
+        ),
+        (
+            {"pinned": {str(position): "a" for position in range(1, 102)}},
+            "pinned",
+            "pinned must be an object of 0 to 100 elements, got 101",
+        ),
+        ({"pinned": {"1": "a"}, "exclude": "a"}, "exclude", "exclude must be a list"),
         ({"exclude": "a"}, "exclude", "exclude must be a list"),
     ],
 )

@@ -185,7 +185,7 @@ def _pins(pinned: Mapping[int, str], surface: Surface) -> tuple[tuple[int, int],
         raise InvalidInputError("pinned", "must map positions to items", pinned)
     pins: dict[int, int] = {}
     for position, item in pinned.items():
-        k = check_integer("position in pinned", position, 1, surface.n_positions) - 1
+        k = check_integer(f"pinned.{position}", position, 1, surface.n_positions) - 1
         number = _number("pinned", item, surface.active_item_numbers)
         if number in pins.values():
             raise InvalidInputError("pinned", "must have each item once", item)

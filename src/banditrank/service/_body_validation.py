@@ -6,6 +6,7 @@ therefore compared once more with the types of its schema, which is slow only fo
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -89,13 +90,13 @@ def _errors(kind: inspect.Type, value: Any, path: str) -> Iterator[InvalidInputE
     elif isinstance(matching, inspect.StructType):
         yield from _struct_errors(matching, value, path)
     elif not _is_in_range(matching, value):
-        yield InvalidInputError(path, _rule(kind), len(value) if isinstance(value, list) else value)
+        yield InvalidInputError(path, _rule(kind), len(value) if isinstance(value, list | dict) else value)
     elif isinstance(matching, inspect.ListType):
         for number, element in enumerate(value):
             yield from _errors(matching.item_type, element, f"{path}[{number}]")
     elif isinstance(matching, inspect.DictType):
         for key, element in value.items():
-            yield from _errors(matching.key_type, key, f"{path}.{_key(key)}")
+            yield from _errors(matching.key_type, _key_value(matching.key_type, key), f"{path}.{_key(key)}")
             yield from _errors(matching.value_type, element, f"{path}.{_key(key)}")
 
 
@@ -118,6 +119,14 @@ def _key(key: str) -> str:
     return start if start.isprintable() else repr(start)
 
 
+def _key_value(kind: inspect.Type, key: str) -> Any:
+    """Return a key as a number where its type is one: in JSON all keys are strings."""
+    if any(isinstance(one, inspect.IntType) for one in _alternatives(kind)):
+        with suppress(ValueError):
+            return int(key)
+    return key
+
+
 def _alternatives(kind: inspect.Type) -> list[inspect.Type]:
     """Return the types that a value may have, without metadata."""
     if isinstance(kind, inspect.Metadata):
@@ -138,7 +147,7 @@ def _has_json_type(kind: inspect.Type, value: Any) -> bool:
 def _is_in_range(kind: inspect.Type, value: Any) -> bool:
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         return (kind.ge is None or value >= kind.ge) and (kind.le is None or value <= kind.le)
-    if isinstance(kind, inspect.StrType | inspect.ListType):
+    if isinstance(kind, inspect.StrType | inspect.ListType | inspect.DictType):
         n_min, n_max = kind.min_length or 0, kind.max_length
         fits = n_min <= len(value) and (n_max is None or len(value) <= n_max)
         pattern = getattr(kind, "pattern", None)
@@ -168,7 +177,7 @@ def _description(kind: inspect.Type) -> str:
         return noun + _range(kind.ge, kind.le)
     if isinstance(kind, inspect.StrType):
         return noun + _range(kind.min_length, kind.max_length, " of", " characters")
-    if isinstance(kind, inspect.ListType):
+    if isinstance(kind, inspect.ListType | inspect.DictType):
         return noun + _range(kind.min_length, kind.max_length, " of", " elements")
     return noun
 
