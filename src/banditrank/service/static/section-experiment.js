@@ -2,9 +2,8 @@
 
 import { h } from "./element.js";
 import { emptyState, figure, note, panelError, section } from "./section.js";
-import { table } from "./tables.js";
-import { uiState } from "./ui-state.js";
-import { number, plural, signed, smallShare, whole } from "./format.js";
+import { foldedTable, table } from "./tables.js";
+import { capitalize, number, plural, signed, smallShare, whole } from "./format.js";
 
 export function experimentSection(results, error) {
   if (!results) {
@@ -33,7 +32,7 @@ export function experimentSection(results, error) {
         ]),
         "arms",
       ),
-      arms.map((arm) => h("p", { class: "s" }, `${capitalized(arm.lift.sentence)}.`)),
+      arms.map((arm) => h("p", { class: "s" }, `${capitalize(arm.lift.sentence)}.`)),
       arms.filter((arm) => arm.visits > 0).map(typeTable),
     ),
   );
@@ -52,7 +51,6 @@ function experimentAnswer(results) {
   return parts.join(" ") || "No difference between the policy and the other arms is established yet.";
 }
 
-const capitalized = (text) => text[0].toUpperCase() + text.slice(1);
 const below = (text) => h("span", { class: "m s below" }, text);
 
 // An estimate, and its interval in a line below; an end that is not bounded is left open.
@@ -68,32 +66,20 @@ function liftCell({ absolute, relative }) {
 }
 
 function typeTable(arm) {
-  const key = `experiment-${arm.name}`;
-  const open = uiState.openTables.has(key);
-  const toggle = (event) => {
-    const isOpen = event.currentTarget.open;
-    if (isOpen === uiState.openTables.has(key)) return;
-    if (isOpen) uiState.openTables.add(key);
-    else uiState.openTables.delete(key);
-    uiState.onChange();
-  };
   const caption = `Lift over ${arm.name} by user type`;
-  return h(
-    "details",
-    { "data-key": `t-${key}`, open, on: { toggle } },
-    h("summary", null, caption),
-    open &&
-      table(
-        caption,
-        ["User type", "Policy visits", "Arm visits", "Lift", "Established"],
-        arm.user_types.map((one) => [
-          one.user_type,
-          whole(one.policy_visits),
-          whole(one.visits),
-          liftCell(one.lift),
-          one.lift.is_established ? "yes" : "no",
-        ]),
-        "arms",
-      ),
+  return foldedTable(
+    `experiment-${arm.name}`,
+    caption,
+    caption,
+    ["User type", "Policy visits", "Arm visits", "Lift", "Established"],
+    () =>
+      arm.user_types.map((one) => [
+        one.user_type,
+        whole(one.policy_visits),
+        whole(one.visits),
+        liftCell(one.lift),
+        one.lift.is_established ? "yes" : "no",
+      ]),
+    "arms",
   );
 }

@@ -65,31 +65,31 @@ export function topPosition(state, type) {
 
 // Wilson's 95% interval for clicks per visit, from the share of possible clicks. With several possible clicks
 // per visit it is conservative: positions of different click rates vary less than equal ones.
-export function rateInterval(clicks, visits, most = 1) {
+export function rateInterval(clicks, visits, maxPerVisit = 1) {
   if (visits === 0) return null;
   const z = 1.959964;
-  const count = visits * most;
+  const count = visits * maxPerVisit;
   const rate = Math.min(1, clicks / count);
   const scale = 1 + (z * z) / count;
   const middle = (rate + (z * z) / (2 * count)) / scale;
   const half = (z / scale) * Math.sqrt((rate * (1 - rate)) / count + (z * z) / (4 * count * count));
   return {
     estimate: clicks / visits,
-    low: most * Math.max(0, middle - half),
-    high: most * Math.min(1, middle + half),
+    low: maxPerVisit * Math.max(0, middle - half),
+    high: maxPerVisit * Math.min(1, middle + half),
   };
 }
 
 const countsIn = (rows, type) => rows.map((row) => (type === null ? sum(row) : row[type]));
 
 // Visits, clicks and the click rate with its interval in each bucket, of all user types or of one.
-export function rates(series, type = null, most = 1) {
+export function rates(series, type = null, maxPerVisit = 1) {
   const visits = countsIn(series.visits, type);
   const clicks = countsIn(series.clicks, type);
   return visits.map((count, bucket) => ({
     visits: count,
     clicks: clicks[bucket],
-    rate: rateInterval(clicks[bucket], count, most),
+    rate: rateInterval(clicks[bucket], count, maxPerVisit),
   }));
 }
 

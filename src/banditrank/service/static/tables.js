@@ -52,8 +52,12 @@ export function updateScrollBoxes(root) {
   }
 }
 
-// The table of a chart; its rows are rendered only while it is open.
-export function chartTable(key, caption, head, rows) {
+// The table of a chart.
+export const chartTable = (key, caption, head, rows) =>
+  foldedTable(key, ["Show as table", h("span", { class: "vh" }, `: ${caption}`)], caption, head, rows);
+
+// A table that a click on its summary opens; its rows are rendered only while it is open.
+export function foldedTable(key, summary, caption, head, rows, classes) {
   const open = uiState.openTables.has(key);
   const toggle = (event) => {
     const isOpen = event.currentTarget.open;
@@ -65,7 +69,7 @@ export function chartTable(key, caption, head, rows) {
   return h(
     "details",
     { "data-key": `t-${key}`, "data-table": key, open, on: { toggle } },
-    h("summary", null, "Show as table", h("span", { class: "vh" }, `: ${caption}`)),
-    open && table(caption, head, rows()),
+    h("summary", null, summary),
+    open && table(caption, head, rows(), classes),
   );
 }
