@@ -82,6 +82,7 @@ def test_a_surface_is_created_and_its_items_changed(service: Running, open_page:
     document = service.ask("GET", "/v1/surfaces/made-here").json()
     assert [item["name"] for item in document["items"] if not item["retired"]] == ["y", "z", "w"]
     assert (document["treatment"], document["utility"]) == ("equal", "nash")
+    assert document["click_model"] == "single-look"
 
 
 def test_a_restart_shows_a_banner(tmp_path: Path, open_page: OpenPage) -> None:

@@ -97,6 +97,7 @@ def test_a_surface_is_created(server: Fixture, open_page: OpenPage) -> None:
     page.get_by_label("User types").fill("new\nold")
     page.get_by_label("Equal: all users").check()
     page.get_by_label("Utility of equal treatment").select_option("Nash")
+    page.get_by_label("Position-based: users").check()
     with page.expect_request(lambda request: request.method == "POST") as sent:
         page.get_by_role("button", name="Create surface").click()
     assert sent.value.post_data_json == {
@@ -106,6 +107,7 @@ def test_a_surface_is_created(server: Fixture, open_page: OpenPage) -> None:
         "user_types": ["new", "old"],
         "treatment": "equal",
         "utility": "nash",
+        "click_model": "position-based",
         "attribution_seconds": 1800,
     }
     page.wait_for_url(server.page("front-page"), wait_until="commit")
@@ -232,6 +234,22 @@ def test_explanations_state_whether_the_user_type_was_used(
     page.goto(f"{server.page(name)}#ranking={server.made[name].dashboard['latest_rankings'][0]['id']}")
     fact = page.locator(".facts-list > div", has_text="User type")
     expect(fact.locator("dd")).to_have_text(words)
+
+
+def test_explanations_name_candidates_and_pins(page: Page, server: Fixture) -> None:
+    server.explained = {"candidates": [f"c{n}" for n in range(12)], "pinned": {"1": "ad", "3": "sponsor"}}
+    page.goto(f"{server.page('ads')}#ranking={server.made['ads'].dashboard['latest_rankings'][0]['id']}")
+    facts = page.locator(".facts-list > div")
+    expect(facts.filter(has_text="Candidates").locator("dd")).to_have_text(
+        "c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 others"
+    )
+    expect(facts.filter(has_text="Pinned").locator("dd")).to_have_text(
+        "ad at position 1 and sponsor at position 3"
+    )
+    server.explained = {}
+    page.reload()
+    expect(page.locator("main")).to_contain_text("the same counts give the same ranking")
+    assert facts.filter(has_text="Candidates").count() == facts.filter(has_text="Pinned").count() == 0
 
 
 def test_an_explanation_is_requested_again(page: Page, server: Fixture) -> None:

@@ -173,6 +173,8 @@ def explanation(made: Made, ranking: str) -> Document:
         "surface": surface["name"],
         "user_type": surface["user_types"][0],
         "items": names,
+        "candidates": None,
+        "pinned": {},
         "issued_at": (START + timedelta(hours=24)).isoformat(),
         "expires_at": (START + timedelta(hours=25)).isoformat(),
         "revision": 1,

@@ -42,13 +42,20 @@ export function createView() {
       h("textarea", { name: "types", rows: 3 }, "everybody"),
       "One per line: the types of users that your pages distinguish.",
     ),
-    treatmentChoice(),
+    choice("treatment", "Treatment", [
+      ["personalized", "Personalized: each user type gets the ranking that is best for it."],
+      ["equal", "Equal: all users get the same ranking."],
+    ]),
     field(
       "utility",
       "Utility of equal treatment",
       utilityChoice(),
       "Nash favours gains of types that have little; maximin considers only the worst-off type.",
     ),
+    choice("click_model", "Click model", [
+      ["single-look", "Single-look: users look at one position, and click at most once."],
+      ["position-based", "Position-based: users may look at every position, and click several times."],
+    ]),
     field(
       "window",
       "Attribution window in minutes",
@@ -74,22 +81,21 @@ export function createView() {
   ];
 }
 
-function treatmentChoice() {
-  const option = (value, label, checked) =>
-    h(
-      "label",
-      { class: "option" },
-      h("input", { type: "radio", name: "treatment", value, checked }),
-      h("span", null, label),
-    );
-  return h(
+// Radio buttons for pairs of a value and its label; the first is the default.
+const choice = (name, legend, options) =>
+  h(
     "fieldset",
     { class: "field" },
-    h("legend", null, "Treatment"),
-    option("personalized", "Personalized: each user type gets the ranking that is best for it.", true),
-    option("equal", "Equal: all users get the same ranking.", false),
+    h("legend", null, legend),
+    options.map(([value, label], i) =>
+      h(
+        "label",
+        { class: "option" },
+        h("input", { type: "radio", name, value, checked: i === 0 }),
+        h("span", null, label),
+      ),
+    ),
   );
-}
 
 const utilityChoice = () =>
   h("select", { name: "utility" }, [
@@ -109,6 +115,7 @@ function submit(event) {
     items: lines(data.get("items")),
     n_positions: Number(data.get("positions")),
     treatment: data.get("treatment"),
+    click_model: data.get("click_model"),
     attribution_seconds: 60 * Number(data.get("window")),
     ...(equal ? { utility: data.get("utility") } : {}),
     ...(types.length ? { user_types: types } : {}),

@@ -6,7 +6,20 @@ import { h } from "./element.js";
 import { field } from "./form.js";
 import { emptyState, panelError } from "./section.js";
 import { table } from "./tables.js";
-import { capitalize, moment, number, percent, plural, signed, utilityName, whole } from "./format.js";
+import {
+  capitalize,
+  list,
+  moment,
+  number,
+  percent,
+  plural,
+  shortList,
+  signed,
+  utilityName,
+  whole,
+} from "./format.js";
+
+const MAX_CANDIDATES = 10; // that are listed
 
 let current = null; // {id, explanation, error}
 let form = null;
@@ -94,12 +107,15 @@ function outcomeText({ state, clicks }) {
 
 function sections(explanation) {
   const equal = explanation.treatment === "equal";
+  const pins = Object.entries(explanation.pinned).map(([at, item]) => `${item} at position ${at}`);
   const facts = [
     ["Shown to", `a user of type ${explanation.user_type}`],
     ["When", `${moment(Date.parse(explanation.issued_at))} UTC`],
     ["Treatment", equal ? `equal, ${utilityName(explanation.utility)}` : "personalized"],
     ["User type", userTypeText(explanation)],
     ...(explanation.arm ? [["Arm of the experiment", explanation.arm]] : []),
+    ...(explanation.candidates ? [["Candidates", shortList(explanation.candidates, MAX_CANDIDATES)]] : []),
+    ...(pins.length ? [["Pinned", list(pins)]] : []),
     [
       "Made by",
       `${explanation.policy}, from ${plural(explanation.rounds, "counted ranking")} ` +
