@@ -16,6 +16,7 @@ import banditrank
 
 ROOT = Path(banditrank.__file__).parents[2]
 PACKAGE = ROOT / "src" / "banditrank"
+BUNDLE = "swagger-ui-bundle.js"
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
@@ -56,6 +57,21 @@ def test_the_wheel_contains_every_file_of_the_package(distributions: tuple[Path,
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert packed == files
+
+
+def test_the_wheel_names_its_licences_and_contains_them(distributions: tuple[Path, Path]) -> None:
+    with ZipFile(distributions[0]) as wheel:
+        (metadata,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        lines = wheel.read(metadata).decode().splitlines()
+        licences = {
+            name.partition(".dist-info/licenses/")[2]: wheel.read(name)
+            for name in wheel.namelist()
+            if ".dist-info/licenses/" in name
+        }
+    assert "License-Expression: MIT AND Apache-2.0" in lines
+    vendored = "src/banditrank/service/swagger_ui"
+    names = ["LICENSE", *(f"{vendored}/{name}" for name in ("LICENSE", "NOTICE", f"{BUNDLE}.LICENSE.txt"))]
+    assert licences == {name: (ROOT / name).read_bytes() for name in names}
 
 
 def test_the_installed_program_is_that_of_the_wheel(clean_python: Path, tmp_path: Path) -> None:
