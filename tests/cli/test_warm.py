@@ -218,6 +218,14 @@ def test_invalid_health_options_are_reported(
     check_refusal(capsys, ["health", *words], message)
 
 
+@pytest.mark.parametrize("port", ["99999", "http"])
+def test_health_names_an_invalid_port(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, port: str
+) -> None:
+    monkeypatch.setenv("BANDITRANK_PORT", port)
+    check_refusal(capsys, ["health"], "BANDITRANK_PORT must be a whole number from 0 to 65,535, got")
+
+
 def test_health_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom banditrank._cli.main import main\n"

@@ -1,7 +1,7 @@
 """``banditrank health``: check a running service, for containers and scripts."""
 
 import json
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,17 +69,16 @@ def _address(url: str) -> tuple[str, str, int | None]:
 
 def _configured_address(config: Path | None) -> tuple[str, int]:
     """Return the host and port of the service, without importing its settings, which would take longer."""
-    from banditrank.service._configuration import given_settings
+    from banditrank._checks import check_integer
+    from banditrank.service._configuration import DEFAULT_HOST, DEFAULT_PORT, GivenSetting, given_settings
 
     given = given_settings(config)
-    host = str(given["host"].value) if "host" in given else "127.0.0.1"
-    if "port" not in given:
-        return _ANY_ADDRESS.get(host, host), 8420
-    try:
-        return _ANY_ADDRESS.get(host, host), int(given["port"].value)
-    except (TypeError, ValueError):
-        rule = "must be a whole number from 0 to 65,535"
-        raise InvalidInputError(given["port"].source, rule, given["port"].value) from None
+    host = str(given["host"].value) if "host" in given else DEFAULT_HOST
+    given_port = given.get("port", GivenSetting(DEFAULT_PORT, "port"))
+    port = given_port.value
+    with suppress(TypeError, ValueError):
+        port = int(port)
+    return _ANY_ADDRESS.get(host, host), check_integer(given_port.source, port, 0, 65_535)
 
 
 def _detail(body: bytes) -> str:

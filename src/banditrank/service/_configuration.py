@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -30,6 +30,9 @@ STORE_VARIABLE = "BANDITRANK_STORE"
 
 STORE_FILE_VARIABLE = "BANDITRANK_STORE_FILE"
 """Environment variable that holds the path of a file with the address of the store."""
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8420
+"""Address of the service by default."""
 
 _KUBERNETES_VARIABLE = "BANDITRANK_SERVICE_HOST"
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -98,7 +101,7 @@ def _read_file(path: Path, source: str) -> dict[str, GivenSetting]:
 def load_settings(
     options: Mapping[str, Any],
     config: Path | None = None,
-    environment: MutableMapping[str, str] = os.environ,
+    environment: Mapping[str, str] = os.environ,
 ) -> Iterator["Settings"]:
     """Yield the settings; errors about one of them, also those of the block, name its source.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from banditrank._checks import check_integer, check_number
 from banditrank.errors import InvalidInputError
-from banditrank.service._configuration import load_settings
+from banditrank.service._configuration import DEFAULT_HOST, DEFAULT_PORT, load_settings
 from banditrank.service._cors import check_origins
 from banditrank.service._host_check import is_loopback
 from banditrank.storage._addresses import is_in_memory
@@ -57,8 +57,8 @@ class Settings:
     True
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8420
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
     store: str = field(default=DEFAULT_STORE, repr=False)  # may contain a password
     workers: int = 1
     require_keys: bool = False
