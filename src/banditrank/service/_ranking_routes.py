@@ -77,10 +77,9 @@ async def _rankings(
         return await application.pools.store.run(
             lambda: _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
         )
-    chunk = slice(0, _CHUNK_SIZE)
-    rankings = _rank_chunk(runtime, user_types[chunk], visitors=visitors and visitors[chunk], **allowed)
+    rankings: list[RankingResponse] = []
     yielded_at = time.perf_counter()
-    for start in range(_CHUNK_SIZE, len(user_types), _CHUNK_SIZE):
+    for start in range(0, len(user_types), _CHUNK_SIZE):
         if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
             await asyncio.sleep(0)  # other requests do not wait for a large batch
             yielded_at = time.perf_counter()
