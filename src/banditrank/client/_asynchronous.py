@@ -153,11 +153,10 @@ class AsyncClient:
         visitors
             Id of each visitor, or None, as for `rank`.
         """
-        user_types, allowed = (
-            list(user_types),
-            {"candidates": candidates, "exclude": exclude, "pinned": pinned, "visitors": visitors},
+        user_types = list(user_types)
+        call = calls.rank_batch(
+            surface, user_types, candidates=candidates, exclude=exclude, pinned=pinned, visitors=visitors
         )
-        call = calls.rank_batch(surface, user_types, **allowed)
         return await self._rank(call, surface, user_types, default_order)
 
     async def feedback(

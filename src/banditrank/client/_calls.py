@@ -48,15 +48,13 @@ class ApiCall(Generic[T]):
     min_timeout_seconds: float = 0.0
 
 
-def rank(surface: str, user_type: str, **allowed: Any) -> ApiCall[list[ShownRanking]]:
-    """Return the call for a ranking of allowed items, as a list of one.
-
-    The items are ``candidates``, ``exclude`` and ``pinned``; ``visitor`` is the id of the visitor.
+def rank(surface: str, user_type: str, **options: Any) -> ApiCall[list[ShownRanking]]:
+    """Return the call for a ranking, as a list of one; the options are those of `Client.rank`.
 
     It is not retryable: a ranking whose response is lost would count as not clicked. A 503 precedes the
     ranking.
     """
-    path, body = f"{_surface_path(surface)}/rankings", {"user_type": user_type, **_present(allowed)}
+    path, body = f"{_surface_path(surface)}/rankings", {"user_type": user_type, **_present(options)}
     return ApiCall(
         "POST",
         path,
@@ -67,10 +65,10 @@ def rank(surface: str, user_type: str, **allowed: Any) -> ApiCall[list[ShownRank
     )
 
 
-def _present(allowed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that differ from their defaults, as JSON-compatible values."""
+def _present(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from their defaults, as JSON-compatible values."""
     values: dict[str, Any] = {}
-    for name, value in allowed.items():
+    for name, value in options.items():
         if name == "visitor":
             values |= {} if value is None else {name: value}
         elif name == "pinned" and value:
@@ -80,10 +78,10 @@ def _present(allowed: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def rank_batch(surface: str, user_types: list[str], **allowed: Any) -> ApiCall[list[ShownRanking]]:
+def rank_batch(surface: str, user_types: list[str], **options: Any) -> ApiCall[list[ShownRanking]]:
     """Return the call for several rankings; not retryable, like `rank`."""
     path = f"{_surface_path(surface)}/rankings/batch"
-    body = {"user_types": user_types, **_present(allowed)}
+    body = {"user_types": user_types, **_present(options)}
     return ApiCall("POST", path, _parse_rankings, body, is_retryable=False, retry_statuses=(503,))
 
 

@@ -152,11 +152,10 @@ class Client:
         visitors
             Id of each visitor, or None, as for `rank`.
         """
-        user_types, allowed = (
-            list(user_types),
-            {"candidates": candidates, "exclude": exclude, "pinned": pinned, "visitors": visitors},
+        user_types = list(user_types)
+        call = calls.rank_batch(
+            surface, user_types, candidates=candidates, exclude=exclude, pinned=pinned, visitors=visitors
         )
-        call = calls.rank_batch(surface, user_types, **allowed)
         return self._rank(call, surface, user_types, default_order)
 
     def feedback(
