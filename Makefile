@@ -13,8 +13,8 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Everything for development. `make run` and `make test` install only the requirements that they need.
 setup: .venv/development
 
-# Without bytecode, which Python writes for the modules that it imports, whatever the environment says: otherwise each
-# process of the tests compiles all modules again.
+# pip writes no bytecode: Python does, for the modules that it imports, and each process of the tests would compile all
+# modules again without it.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
