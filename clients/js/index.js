@@ -60,7 +60,7 @@ export class BanditRank {
       if (reported.has(clicked)) return;
       reported.add(clicked);
       last = last.then(async (status) => {
-        if (status !== "recorded") return; // the ranking is counted
+        if (status !== "recorded" && status !== "repeated") return; // counted
         const result = await this.feedback(ranking, { clicked }).catch((error) => error);
         onFeedback?.(result, clicked);
         return result;

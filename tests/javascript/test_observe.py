@@ -49,6 +49,7 @@ print({ sent, results });
 
 COUNTED = [{"status": "counted"}]
 RECORDED = [{"status": "recorded"}]
+REPEATED = [{"status": "repeated"}]
 EXPIRED = [{"detail": "too late"}, {"status": 410}]
 
 
@@ -70,6 +71,8 @@ def observe(directory: Path, steps: str, *responses: Any, **given: Any) -> dict[
         ("stop first leave hide", [COUNTED], [None]),
         ("first stop second", [RECORDED, COUNTED], ["a", None]),
         ("first second leave", [EXPIRED], ["a"]),
+        # The response to the first attempt was lost: the ranking may still be open.
+        ("first second leave", [REPEATED, RECORDED, COUNTED], ["a", "b", None]),
     ],
 )
 def test_clicks_and_their_absence_are_reported_once(
