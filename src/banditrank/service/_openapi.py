@@ -57,7 +57,7 @@ _TAGS = {
     "_dashboard_routes": ("Dashboard", "The data of a surface's dashboard."),
     "_auth": ("Access", "Rights of an API key."),
     "_health_routes": ("Health", "Health, readiness and metrics."),
-    "_static_files": ("Pages", "The dashboard and its files."),
+    "_static_files": ("Pages", "The dashboard, the API page and their files."),
 }
 """Name and description of the tag of each module with routes, in the order of the API page."""
 _IF_NONE_MATCH = Parameter("If-None-Match", "Entity tags that the client has cached.", {"type": "string"})
