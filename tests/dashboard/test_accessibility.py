@@ -5,11 +5,11 @@ from itertools import pairwise
 from typing import Literal
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from helpers.browser import OpenPage
 from helpers.dashboard_documents import make
 from helpers.dashboard_page import readouts, rows_of, settled
 from helpers.dashboard_server import Fixture, serving
+from helpers.page_measures import accessibility_findings
 from playwright.sync_api import Page, expect
 
 Scheme = Literal["light", "dark"]
@@ -56,17 +56,6 @@ def server() -> Iterator[Fixture]:
         yield fixture
 
 
-def findings(page: Page) -> list[str]:
-    """Return all violations that axe-core finds."""
-    page.evaluate(AXE_SCRIPT)
-    found = page.evaluate("() => axe.run()")
-    return [
-        f"{one['impact']} {one['id']}: {node['html'][:120]} {node['any'][:1]}"
-        for one in found["violations"]
-        for node in one["nodes"]
-    ]
-
-
 # Each surface once, each width and theme twice; the campaign has the opposite widths.
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
@@ -88,7 +77,7 @@ def test_axe_finds_nothing_on_a_surface(
     if name != "empty":
         rows_of(page, "treatments")  # opens it; all tables behind charts are made alike
         page.locator("[data-chart=clicks]").focus()
-    assert findings(page) == []
+    assert accessibility_findings(page) == []
 
 
 @pytest.mark.parametrize(
@@ -112,7 +101,7 @@ def test_axe_finds_nothing_in_other_views(
     page = open_page(server.address + path, width=width, scheme=scheme)
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator("main")).not_to_contain_text("Loading…")
-    assert findings(page) == []
+    assert accessibility_findings(page) == []
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,18 @@
 """The page in ``examples/`` shows rankings of another origin, and reports clicks and visits without one."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from helpers.browser import TIMEOUT_SECONDS, OpenPage
+from helpers.file_server import serving_files
 from helpers.live import wait_until
-from helpers.page_measures import contrasts, overhanging, scrolls_sideways
+from helpers.page_measures import accessibility_findings, contrasts, overhanging, scrolls_sideways
 from helpers.running_service import Running, running
 from helpers.servers import free_port
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from banditrank import Counts
 from banditrank._demo.surfaces import search_ads
@@ -25,21 +22,11 @@ ITEMS = search_ads().problem.items
 FEMALE = search_ads().problem.user_types.index("female")
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-
 @pytest.fixture(scope="module")
 def example() -> Iterator[str]:
     """Serve the repository, and return the address of the page."""
-    handler = partial(_Quiet, directory=str(ROOT))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/examples/page.html"
-        server.shutdown()
-        thread.join()
+    with serving_files(ROOT) as address:
+        yield f"{address}/examples/page.html"
 
 
 @contextmanager
@@ -162,26 +149,15 @@ def test_the_default_order_is_shown_from_a_file(browser: Browser) -> None:
         assert page.locator("li").all_inner_texts() == ["ad-1", "ad-2"]
 
 
-class _PositionBased:
-    """Responses to feedback under click model ``position-based``."""
-
-    def __init__(self, page: Page) -> None:
-        self.clicked: list[str | None] = []
-        page.route("**/v1/feedback", self._respond)
-
-    def _respond(self, route: Route) -> None:
-        self.clicked.append(route.request.post_data_json["clicked"])
-        status = "counted" if self.clicked[-1] is None else "recorded"
-        headers = {"access-control-allow-origin": "*"}
-        route.fulfill(json={"status": status}, headers=headers)
-
-
 def test_all_clicks_are_reported_while_the_ranking_is_not_counted(
     open_page: OpenPage, example: str, service: Running
 ) -> None:
+    changed = service.ask("PATCH", "/v1/surfaces/search-ads", {"click_model": "position-based"})
+    assert changed.status_code == 200
     page = open_page(f"{example}?service={service.address}")
     items = shown_items(page)
-    feedback = _PositionBased(page)
+    sent: list[Request] = []
+    page.on("request", lambda request: sent.append(request))  # noqa: PLW0108 - Playwright sets attributes
     page.locator("a").nth(0).dblclick()
     wait_for_status(page, f"{items[0]}: recorded.")
     hide(page)  # users come back from a new tab for more clicks
@@ -189,7 +165,10 @@ def test_all_clicks_are_reported_while_the_ranking_is_not_counted(
     wait_for_status(page, f"{items[1]}: recorded.")
     page.evaluate("() => dispatchEvent(new Event('pagehide'))")
     wait_for_status(page, "No click: counted.")
-    assert feedback.clicked == [*items, None]
+    clicked = [one.post_data_json["clicked"] for one in sent if one.method == "POST"]
+    assert clicked == [*items, None]
+    counts = counts_of(service)
+    assert (counts.rounds, counts.rewards.sum()) == (1, 2)
 
 
 def test_errors_of_feedback_are_shown(browser: Browser, example: str, service: Running) -> None:
@@ -212,7 +191,7 @@ def test_the_page_is_accessible_at_any_width(
     assert not scrolls_sideways(page)
     assert not overhanging(page)
     assert min(contrasts(page).values()) >= 4.5
-    assert Axe().run(page).response["violations"] == []
+    assert accessibility_findings(page) == []
 
 
 def test_the_page_uses_the_default_port_of_the_service() -> None:

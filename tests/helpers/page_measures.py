@@ -1,9 +1,10 @@
-"""Measurements of a page in a browser: contrasts, overflow, images."""
+"""Measurements of a page in a browser: accessibility, contrasts, overflow, images."""
 
 from io import BytesIO
 from typing import Any
 
 import numpy as np
+from axe_playwright_python.base import AXE_SCRIPT
 from matplotlib.image import imread
 from playwright.sync_api import Locator, Page
 
@@ -45,6 +46,17 @@ _OVERHANGING = """() => [...document.body.querySelectorAll("*")]
     return element.getBoundingClientRect().right > innerWidth + 0.5;
   })
   .map(element => element.outerHTML.slice(0, 100))"""
+
+
+def accessibility_findings(page: Page) -> list[str]:
+    """Return all violations that axe-core finds."""
+    page.evaluate(AXE_SCRIPT)
+    found = page.evaluate("() => axe.run()")
+    return [
+        f"{one['impact']} {one['id']}: {node['html'][:120]} {node['any'][:1]}"
+        for one in found["violations"]
+        for node in one["nodes"]
+    ]
 
 
 def contrasts(page: Page) -> dict[str, float]:

@@ -1,15 +1,13 @@
 """JavaScript and pages in the documentation run against a service that requires keys."""
 
 import re
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 from helpers.browser import OpenPage
+from helpers.file_server import serving_files
 from helpers.javascript import CLIENT, install_client
 from helpers.live import wait_until
 from helpers.running_service import Running, running
@@ -90,11 +88,6 @@ def test_modules_run_in_node(text: str, service: _Service, tmp_path: Path) -> No
     assert service.counted() == (1, 1)
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-
 @pytest.mark.parametrize("text", _blocks("html"))
 def test_pages_show_a_ranking_and_report_that_they_are_left(
     text: str, service: _Service, open_page: OpenPage, tmp_path: Path
@@ -102,14 +95,8 @@ def test_pages_show_a_ranking_and_report_that_they_are_left(
     copytree(CLIENT, tmp_path / "banditrank")
     head = '<link rel="icon" href="data:,"><meta charset="utf-8">'
     (tmp_path / "index.html").write_text(head + service.insert(text), encoding="utf-8")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            page = open_page(f"http://127.0.0.1:{server.server_port}/")
-            expect(page.locator("li")).to_have_count(2)
-            page.goto("about:blank")
-            wait_until(lambda: service.counted() == (1, 0))
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_files(tmp_path) as address:
+        page = open_page(address)
+        expect(page.locator("li")).to_have_count(2)
+        page.goto("about:blank")
+        wait_until(lambda: service.counted() == (1, 0))

@@ -66,6 +66,42 @@ def test_a_ranking_and_its_feedback(service: tuple[Running, dict[str, str]], tmp
     assert (counts.rounds, counts.rewards.sum()) == (2, 0.5)
 
 
+def test_options_restrict_a_ranking_and_keep_a_visitor_in_its_arm(
+    service: tuple[Running, dict[str, str]], tmp_path: Path
+) -> None:
+    running_service, keys = service
+    headers = {"authorization": f"Bearer {keys['all']}"}
+    arms = [{"name": "hold-out", "share": 0.5}]
+    shelf = {**ADS, "name": "shelf", "items": list("abcde"), "experiment": {"name": "autumn", "arms": arms}}
+    assert running_service.ask("POST", "/v1/surfaces", shelf, headers=headers).status_code == 201
+    printed = run_node(
+        tmp_path,
+        """
+        const client = new BanditRank({ url: given.url, apiKey: given.key, timeoutMs: 300_000 });
+        const options = { candidates: ["b", "c", "d"], exclude: ["d"], pinned: { 2: "e" } };
+        const rankings = [];
+        for (const visitor of given.visitors)
+          for (const userType of ["new", "old"])
+            rankings.push(await client.rank("shelf", userType, { ...options, visitor }));
+        const only = await client.rank("shelf", "new", { candidates: ["a"] }).catch((error) => error);
+        print({ rankings, only });
+        """,
+        url=running_service.address,
+        key=keys["rank"],
+        visitors=[f"visitor-{number}" for number in range(10)],
+    )
+    rankings = printed["rankings"]
+    assert {tuple(one["items"]) for one in rankings} <= {("b", "e"), ("c", "e")}
+    assert not any(one["isDefault"] for one in rankings)
+    arms_of_visitors = [
+        (one["arm"], other["arm"]) for one, other in zip(rankings[::2], rankings[1::2], strict=True)
+    ]
+    assert set(arms_of_visitors) == {("policy", "policy"), ("hold-out", "hold-out")}
+    assert (printed["only"]["status"], printed["only"]["field"]) == (422, "candidates")
+    explained = running_service.ask("GET", f"/v1/rankings/{rankings[0]['id']}", headers=headers).json()
+    assert (explained["candidates"], explained["pinned"]) == (["b", "c"], {"2": "e"})
+
+
 def test_errors_of_the_caller_reject_with_problem_details(
     service: tuple[Running, dict[str, str]], tmp_path: Path
 ) -> None:
