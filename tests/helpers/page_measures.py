@@ -1,5 +1,6 @@
 """Measurements of a page in a browser: accessibility, contrasts, overflow, images."""
 
+from collections.abc import Collection
 from io import BytesIO
 from typing import Any
 
@@ -48,10 +49,11 @@ _OVERHANGING = """() => [...document.body.querySelectorAll("*")]
   .map(element => element.outerHTML.slice(0, 100))"""
 
 
-def accessibility_findings(page: Page) -> list[str]:
-    """Return all violations that axe-core finds."""
+def accessibility_findings(page: Page, part: str | None = None, without: Collection[str] = ()) -> list[str]:
+    """Return all violations that axe-core finds, in the part of a selector, and without some rules."""
     page.evaluate(AXE_SCRIPT)
-    found = page.evaluate("() => axe.run()")
+    rules = {rule: {"enabled": False} for rule in without}
+    found = page.evaluate("([part, rules]) => axe.run(part ?? document, { rules })", [part, rules])
     return [
         f"{one['impact']} {one['id']}: {node['html'][:120]} {node['any'][:1]}"
         for one in found["violations"]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from helpers.browser import OpenPage, collect_failures
+from helpers.page_measures import accessibility_findings
 from helpers.running_service import Running, running
 from playwright.sync_api import Browser, Page, expect
 
@@ -14,6 +15,12 @@ from banditrank.service._settings import Settings
 from banditrank.storage._memory import MemoryStore
 
 ADS = {"name": "ads", "items": ["ad-1", "ad-2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
+FAULTS_OF_SWAGGER_UI = {
+    "color-contrast",  # of methods, versions and examples
+    "heading-order",  # h3 follows h1 or none
+    "nested-interactive",  # the button that opens an operation contains a link
+    "region",  # the title and the search are outside of its main landmark
+}
 OPERATIONS = [route for route in ROUTES if route.path not in ("/docs", "/openapi.json")]
 
 
@@ -84,6 +91,17 @@ def test_the_page_lists_all_operations_and_fits(
         page.locator("#theme").click()
     expect(page.locator("html")).to_have_class(re.compile("dark-mode"))
     assert ("dark-mode" in (before or "")) == (scheme == "dark")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
+def test_axe_finds_only_known_faults_of_swagger_ui(
+    open_page: OpenPage, service: Running, width: int, scheme: str
+) -> None:
+    page = opened(open_page(f"{service.address}/docs", width=width, scheme=scheme), "rank")
+    expect(page.get_by_text("No API key is required.")).to_be_visible()
+    assert accessibility_findings(page, ".top") == []
+    assert accessibility_findings(page, without=FAULTS_OF_SWAGGER_UI) == []
+    assert page.get_by_label("Request body").count() == 1
 
 
 def test_search_finds_operations_by_all_their_texts(open_page: OpenPage, service: Running) -> None:

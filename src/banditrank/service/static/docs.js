@@ -4,6 +4,12 @@ import { BASE_URL, fetchAccess } from "./api.js";
 import { apiKey } from "./api-key.js";
 
 const SECURITY_SCHEME = "key"; // its name in the OpenAPI document
+const SEARCH = ".operation-filter-input";
+const LABELS = {
+  [SEARCH]: "Search operations",
+  ".body-param__text": "Request body",
+  ".examples-select-element": "Example",
+};
 
 // Swagger UI searches tags and paths only; this searches whatever the list of operations shows, and the ids.
 const searchPlugin = {
@@ -65,21 +71,20 @@ async function showApi() {
   });
 }
 
-// Swagger UI's text says that only tags and paths are searched.
-function labelSearch() {
+// Names controls that have none for screen readers; Swagger UI adds them whenever an operation is opened.
+function labelControls() {
   const api = document.getElementById("api");
-  const observer = new MutationObserver(() => {
-    const search = api.querySelector(".operation-filter-input");
-    if (!search) return;
-    observer.disconnect();
-    search.placeholder = "Search operations";
-    search.setAttribute("aria-label", "Search operations");
-  });
-  observer.observe(api, { childList: true, subtree: true });
+  const label = () => {
+    for (const [selector, text] of Object.entries(LABELS))
+      for (const control of api.querySelectorAll(selector)) control.setAttribute("aria-label", text);
+    // Swagger UI's text says that only tags and paths are searched.
+    api.querySelector(SEARCH)?.setAttribute("placeholder", LABELS[SEARCH]);
+  };
+  new MutationObserver(label).observe(api, { childList: true, subtree: true });
 }
 
 followTheme();
-labelSearch();
+labelControls();
 try {
   await Promise.all([showApi(), showAccess()]);
 } catch {
