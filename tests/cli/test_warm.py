@@ -15,6 +15,7 @@ from helpers.servers import free_port
 
 from banditrank.dashboard import _warm_up as warming
 from banditrank.dashboard._warm_up import WarmUp, distinct_kinds, warm_up
+from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.engine._experiment import Arm, SurfaceExperiment
 from banditrank.engine._surface import Surface
 from banditrank.storage._factory import open_store
@@ -115,18 +116,12 @@ def test_kinds_differ_by_policy_treatment_utility_and_solver() -> None:
     assert distinct_kinds(surfaces) == [surfaces[index] for index in (0, 3, 4, 6)]
 
 
-def test_kinds_differ_by_click_model_and_include_the_arms_of_experiments() -> None:
+def test_kinds_include_the_arms_of_experiments_and_both_click_models() -> None:
     arms = [Arm("old", 0.2, "ucb-rank"), Arm("hold-out", 0.1), Arm("editors", 0.1, "fixed", order=("a", "b"))]
     surface = a_surface(experiment=SurfaceExperiment("autumn", arms))
     surfaces = [surface, a_surface(), a_surface(click_model="position-based")]
     found = distinct_kinds(surfaces)
-    policies = [(one.compiled_policy.name, one.click_model) for one in found]
-    assert policies == [
-        ("thompson-rank", "single-look"),
-        ("ucb-rank", "single-look"),
-        ("random", "single-look"),
-        ("thompson-rank", "position-based"),
-    ]
+    assert [one.compiled_policy.name for one in found] == ["thompson-rank", "ucb-rank", "random"]
     assert all(one.experiment is None for one in found), "all visits are ranked by the surface's policy"
 
 
@@ -156,6 +151,20 @@ def test_what_is_compiled_is_not_compiled_again() -> None:
     for settings in ({}, {"treatment": "equal"}, {"treatment": "equal", "utility": "nash"}):
         warm_up(a_surface(**settings))
         assert not warm_up(a_surface(**settings)).is_compiled
+
+
+@pytest.mark.parametrize("click_model", ["single-look", "position-based"])
+def test_the_code_of_both_click_models_is_compiled(monkeypatch: pytest.MonkeyPatch, click_model: str) -> None:
+    counted: list[tuple[str, int]] = []
+    assess = warming.assess
+
+    def record(counts: SurfaceCounts) -> object:
+        counted.append((counts.surface.click_model, counts.counts.rounds))
+        return assess(counts)
+
+    monkeypatch.setattr(warming, "assess", record)
+    warm_up(a_surface(click_model=click_model))
+    assert counted == [("single-look", 2), ("position-based", 2)]
 
 
 @pytest.mark.campaign

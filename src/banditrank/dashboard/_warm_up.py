@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from multiprocessing import get_context
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from banditrank._compilation import notify_on_compile
 from banditrank.dashboard._assessment import assess
@@ -16,6 +16,7 @@ from banditrank.dashboard._treatment_report import report_treatments
 from banditrank.engine._engine import Engine
 from banditrank.engine._experiment import FIXED
 from banditrank.engine._surface import Surface
+from banditrank.model._click_models import RankOneClickModel
 from banditrank.solvers._solve import choose_solver
 from banditrank.storage._memory import MemoryStore
 from banditrank.utilities._utility import NASH, UTILITARIAN
@@ -42,7 +43,7 @@ class WarmUp(NamedTuple):
 
 
 def distinct_kinds(surfaces: Iterable[Surface]) -> list[Surface]:
-    """Return one surface of each kind: those whose policy, treatment, click model and solver need own code.
+    """Return one surface of each kind: those whose policy, treatment and solver need own code.
 
     Each arm of an experiment is a surface with the policy of the arm. The solver depends on the number of
     items and positions. The dashboard also solves for equal treatment if the surface's is personalized.
@@ -63,8 +64,7 @@ def distinct_kinds(surfaces: Iterable[Surface]) -> list[Surface]:
             for one in (utility, NASH if utility == UTILITARIAN else utility)  # as in `assess`
         ]
         policy = surface.compiled_policy.name
-        kind = (policy, surface.treatment, surface.click_model, str(utility), *solvers)
-        kinds.setdefault(kind, surface)
+        kinds.setdefault((policy, surface.treatment, str(utility), *solvers), surface)
     return list(kinds.values())
 
 
@@ -80,6 +80,8 @@ def _without_experiment(surface: Surface) -> list[Surface]:
 def warm_up(surface: Surface) -> WarmUp:
     """Rank, learn and report once, in a store in memory, so that all code of the surface is compiled.
 
+    Little code depends on the click model: that of both is compiled, so that it makes no kind of its own.
+
     Raises
     ------
     BanditRankError
@@ -90,22 +92,28 @@ def warm_up(surface: Surface) -> WarmUp:
     with notify_on_compile("banditrank", lambda: compiled.append(True)):
         engine = Engine(MemoryStore(), observe=monitors.observe)
         try:
-            runtime = engine.create_surface(surface)
-            for user_type in surface.user_types[:2]:
-                shown = runtime.rank(user_type)
-                engine.feedback(shown.id, clicked=shown.items[0], final=True)
-            if surface.compiled_policy.has_candidates:
-                runtime.rank(surface.user_types[0], candidates=surface.active_items)
-            runtime.refresh()
-            counts = runtime.counts()
-            assess(counts)
-            report_estimates(counts)
-            report_treatments(counts)
-            explain(engine, shown.id)
+            for click_model in get_args(RankOneClickModel):
+                _use(engine, replace(surface, name=click_model, click_model=click_model))
         finally:
             engine.close()
             monitors.close()
     return WarmUp(surface, bool(compiled), time.monotonic() - start)
+
+
+def _use(engine: Engine, surface: Surface) -> None:
+    """Create a surface, and rank, learn and report once."""
+    runtime = engine.create_surface(surface)
+    for user_type in surface.user_types[:2]:
+        shown = runtime.rank(user_type)
+        engine.feedback(shown.id, clicked=shown.items[0], final=True)
+    if surface.compiled_policy.has_candidates:
+        runtime.rank(surface.user_types[0], candidates=surface.active_items)
+    runtime.refresh()
+    counts = runtime.counts()
+    assess(counts)
+    report_estimates(counts)
+    report_treatments(counts)
+    explain(engine, shown.id)
 
 
 def warm_up_all(surfaces: Iterable[Surface], workers: int) -> Iterator[WarmUp]:
