@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from banditrank._cli.store import ConfigOption
 from banditrank.errors import InvalidInputError, one_line
 
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - replaced by loopback addresses
@@ -19,14 +20,7 @@ def health_command(
         str | None,
         typer.Option(metavar="URL", help="Address of the service.", show_default="that of banditrank serve"),
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file with the settings of the service.",
-            show_default="$BANDITRANK_CONFIG",
-        ),
-    ] = None,
+    config: ConfigOption = None,
     ready: Annotated[
         bool,
         typer.Option("--ready", help="Also check that surfaces are compiled and the store accepts writes."),

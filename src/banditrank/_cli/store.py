@@ -42,6 +42,15 @@ StoreFileOption = Annotated[
     ),
 ]
 
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="TOML file with the settings of the service.",
+        show_default="$BANDITRANK_CONFIG",
+    ),
+]
+
 _SECRETS_DIRECTORY = Path("/run/secrets")  # of containers, which set the permissions and have no other users
 
 logger = logging.getLogger(__name__)

@@ -1,12 +1,11 @@
 """``banditrank warm``: compile code before the service needs it."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from banditrank._cli.command import split_names
-from banditrank._cli.store import StoreFileOption, StoreOption, store_address
+from banditrank._cli.store import ConfigOption, StoreFileOption, StoreOption, store_address
 from banditrank._extras import requires
 from banditrank.errors import InvalidInputError, StoreError
 
@@ -19,14 +18,7 @@ _SIZES = ((8, 3), (20, 5))  # numbers of items and positions: solvers depend on 
 def warm_command(
     store: StoreOption = None,
     store_file: StoreFileOption = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file with the settings of the service.",
-            show_default="$BANDITRANK_CONFIG",
-        ),
-    ] = None,
+    config: ConfigOption = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
