@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -391,6 +392,25 @@ def test_several_clicks_and_graded_rewards_are_summed_by_visit() -> None:
     assert expected is not None
     # The square of each visit's reward is rounded to a millionth.
     assert lift.absolute.low == pytest.approx(expected.absolute.low, abs=1e-4)
+
+
+def test_feedback_follows_the_click_model_under_which_a_ranking_was_shown() -> None:
+    with closing(Engine(MemoryStore(), random_bytes=seeded(1))) as engine:
+        runtime = engine.create_surface(a_surface(experiment=HOLD_OUT))
+        shown = runtime.rank("new")
+        engine.update_surface(
+            "home", lambda before: replace(before, experiment=None, click_model="position-based")
+        )
+        with pytest.raises(InvalidInputError, match="must be at most one item under click model single-look"):
+            engine.feedback(shown.id, clicked=shown.items)
+        several = runtime.rank("new")
+        engine.update_surface(
+            "home", lambda before: replace(before, experiment=HOLD_OUT, click_model="single-look")
+        )
+        assert engine.feedback(shown.id, clicked=shown.items[0]) == "counted"
+        assert engine.feedback(several.id, clicked=several.items, final=True) == "counted"
+        results = runtime.experiment_results()
+        assert results.visits == 1, "several was shown without an experiment"
 
 
 def test_equal_graded_rewards_are_possible_sums() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from banditrank.engine._ranking_ids import IssuedRanking
 from banditrank.engine._surface import Surface
 from banditrank.errors import UnknownRankingError
+from banditrank.model._click_models import RankOneClickModel
 from banditrank.storage._base import Store
 
 _MAX_CACHED = 64  # revisions
@@ -23,6 +24,7 @@ class RankingShape(NamedTuple):
     items: frozenset[int]  # numbers of the active items
     min_positions: int
     arm_codes: frozenset[int]
+    click_model: RankOneClickModel
 
     @classmethod
     def of(cls, surface: Surface) -> "RankingShape":
@@ -30,7 +32,9 @@ class RankingShape(NamedTuple):
         min_positions = 1 if surface.allow_short_rankings else surface.n_positions
         items = frozenset(surface.active_numbers)
         codes = frozenset((0,) if surface.period is None else filter(None, surface.period.codes))
-        return cls(len(surface.user_types), surface.n_positions, items, min_positions, codes)
+        return cls(
+            len(surface.user_types), surface.n_positions, items, min_positions, codes, surface.click_model
+        )
 
     def matches(self, issued: IssuedRanking) -> bool:
         """Return whether the surface can have shown a ranking.
@@ -84,6 +88,20 @@ class RankingValidator:
         UnknownRankingError
             If the surface cannot have shown it.
         """
+        self._shape_of(issued)
+        return issued
+
+    def click_model_of(self, issued: IssuedRanking) -> RankOneClickModel:
+        """Return the click model that the surface had when it showed a ranking.
+
+        Raises
+        ------
+        UnknownRankingError
+            If the surface cannot have shown it.
+        """
+        return self._shape_of(issued).click_model
+
+    def _shape_of(self, issued: IssuedRanking) -> RankingShape:
         shape = self._shapes.get(issued.revision)
         if shape is None:
             definition = self._store.definition(self._surface_id, revision=issued.revision)
@@ -93,4 +111,4 @@ class RankingValidator:
                 shape = RankingShape.of(surface)
         if shape is None or not shape.matches(issued):
             raise UnknownRankingError("ranking id is of a ranking that its surface did not show")
-        return issued
+        return shape

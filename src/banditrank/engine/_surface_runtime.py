@@ -231,7 +231,8 @@ class SurfaceRuntime:
             model allows, or feedback without a click is not final.
         """
         units = round(check_number("reward", feedback.reward, 0.0, 1.0) * REWARD_UNITS)
-        is_single = self.surface.click_model == "single-look"
+        # Not the present click model: the clicks of a visit must not exceed the maximum of its period.
+        is_single = self.validator.click_model_of(issued) == "single-look"
         clicked = feedback.clicked_items
         is_final = (is_single or not clicked) if feedback.final is None else feedback.final
         if not isinstance(is_final, bool):
