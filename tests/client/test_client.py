@@ -233,6 +233,7 @@ def test_backoff_grows_and_respects_retry_after(monkeypatch: pytest.MonkeyPatch)
     assert all(0.04 < delay <= 5 for delay in delays)
     assert max(delays) > 2
     assert retries.backoff_seconds(1, "3") >= 1.5
+    assert retries.backoff_seconds(1, "²") <= 0.1, "a digit, but not a number"
 
 
 AWAITS = {
@@ -248,6 +249,9 @@ AWAITS = {
     "call_within(limit, self._send, call, limit)": "await asyncio.wait_for(self._send(call, limit), limit)",
     "from banditrank.client._time_limit import call_within\n": "",
     "self._http.": "await self._http.",
+    "with await self._http.stream": "async with self._http.stream",
+    "for part in response.iter_bytes": "async for part in response.aiter_bytes",
+    "self._request(": "await self._request(",
     "time.sleep": "await asyncio.sleep",
     "import time": "import asyncio",
     "httpx.BaseTransport": "httpx.AsyncBaseTransport",

@@ -26,6 +26,7 @@ ORDER = ("a", "b", "c")
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 LONG = 300.0  # seconds; a test that waits for it hangs
 AWAY = ServiceError("away")
+RANKING = {"id": "id", "items": ["a"], "expires_at": "2026-11-17T12:00:00Z"}
 
 Answer = Callable[[int], httpx.Response]
 
@@ -68,7 +69,7 @@ def transport(answer: Answer, asked: list[httpx.Request]) -> httpx.MockTransport
 
 
 def issued(*items: str) -> httpx.Response:
-    return httpx.Response(200, json={"id": "id", "items": items, "expires_at": "2026-11-17T12:00:00Z"})
+    return httpx.Response(200, json=RANKING | {"items": items})
 
 
 def failing(error: type[httpx.RequestError]) -> Answer:
@@ -88,6 +89,13 @@ AWAY_ANSWERS: dict[str, Answer] = {
     },
     "page of a proxy": lambda _: httpx.Response(200, text="<h1>Welcome</h1>"),
     "other JSON": lambda _: httpx.Response(200, json={"hello": "world"}),
+    "deep JSON": lambda _: httpx.Response(200, content=b"[" * 200_000),
+    "deep JSON of an error": lambda _: httpx.Response(500, content=b"[" * 200_000),
+    **{
+        f"items {items}": lambda _, items=items: httpx.Response(200, json=RANKING | {"items": items})
+        for items in ("abc", [{"a": 1}], None)
+    },
+    "id 5": lambda _: httpx.Response(200, json=RANKING | {"id": 5}),
 }
 
 
@@ -227,6 +235,16 @@ def test_the_time_limit_applies_to_the_whole_response(client_class: Any) -> None
     ):
         shown = client.rank("ads", "new")
     assert (shown.items, shown.is_default) == (ORDER, True)
+
+
+def test_responses_without_an_end_are_not_read_on() -> None:
+    """Threads that read on would take memory, and all connections of the client, also after the outage."""
+    with dripping() as address, Client(address, default_order=ORDER, rank_timeout_seconds=0.1) as client:
+        assert client.rank("ads", "new").is_default
+        for thread in threading.enumerate():
+            if thread.name == "banditrank-rank":
+                thread.join(LONG)
+                assert not thread.is_alive()
 
 
 def test_a_service_that_comes_back_issues_rankings_again(client_class: Any) -> None:

@@ -312,13 +312,7 @@ class AsyncClient:
         retries = Retries(call, self._max_retries, time_limit_seconds)
         while True:
             try:
-                response = await self._http.request(
-                    call.method,
-                    call.path,
-                    json=call.body,
-                    params=call.query,
-                    timeout=retries.timeout(self._timeout_seconds),
-                )
+                response = await self._request(call, retries)
             except httpx.RequestError as error:
                 delay = retries.delay_after_error(error)
             else:
@@ -326,3 +320,17 @@ class AsyncClient:
                     return parse_response(call, response)
                 delay = retries.delay_after_response(response)
             await asyncio.sleep(delay)
+
+    async def _request(self, call: ApiCall[Any], retries: Retries) -> httpx.Response:
+        """Return the response to one attempt."""
+        timeout = retries.timeout(self._timeout_seconds)
+        async with self._http.stream(
+            call.method, call.path, json=call.body, params=call.query, timeout=timeout
+        ) as response:
+            body = bytearray()
+            async for part in response.aiter_bytes():  # timeouts apply to each part: a body may have no end
+                retries.check_deadline(response)
+                body += part
+        kept = ("content-type", "retry-after")
+        headers = {name: response.headers[name] for name in kept if name in response.headers}
+        return httpx.Response(response.status_code, headers=headers, content=bytes(body))

@@ -243,8 +243,18 @@ def _segment(field: str, name: str) -> str:
 
 
 def _parse_ranking(response: Any) -> ShownRanking:
+    """Return the ranking of a response.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If the response is not a ranking.
+    """
     expires_at = datetime.fromisoformat(response["expires_at"])
-    return ShownRanking(response["id"], tuple(response["items"]), expires_at, arm=response.get("arm"))
+    ranking_id, items = response["id"], response["items"]
+    if not isinstance(items, list) or not all(isinstance(one, str) for one in (ranking_id, *items)):
+        raise TypeError("a ranking has an id and a list of names")
+    return ShownRanking(ranking_id, tuple(items), expires_at, arm=response.get("arm"))
 
 
 def _parse_rankings(response: Any) -> list[ShownRanking]:

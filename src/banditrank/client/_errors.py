@@ -24,7 +24,7 @@ def response_error(status: int, text: str) -> BanditRankError:
     """Return the error that a response describes."""
     try:
         details = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         details = None
     if not isinstance(details, dict) or "detail" not in details:
         return ServiceError(f"the service responded with {status}: {text[:200]}", status)

@@ -44,6 +44,17 @@ class Retries:
         read = max(timeout_seconds, self._call.min_timeout_seconds)
         return httpx.Timeout(min(timeout_seconds, remaining), read=min(read, remaining))
 
+    def check_deadline(self, response: httpx.Response) -> None:
+        """Stop reading a response after the time limit of all attempts.
+
+        Raises
+        ------
+        httpx.ReadTimeout
+            If the time limit is over.
+        """
+        if time.monotonic() >= self._deadline:
+            raise httpx.ReadTimeout("the response did not end in time", request=response.request)
+
     def delay_after_error(self, error: httpx.RequestError) -> float:
         """Return the seconds to wait before the next attempt after a request without a response.
 
@@ -92,7 +103,7 @@ def parse_response(call: ApiCall[T], response: httpx.Response) -> T:
     """
     try:
         return call.parse(response.json() if response.content else None)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise response_error(response.status_code, response.text) from error
 
 
@@ -107,6 +118,6 @@ def backoff_seconds(attempt: int, retry_after: str | None) -> float:
         Value of the ``retry-after`` header, a lower bound on the delay before jitter.
     """
     delay = min(_INITIAL_BACKOFF_SECONDS * 2.0 ** (attempt - 1), _MAX_BACKOFF_SECONDS)
-    if retry_after is not None and retry_after.isdigit():
+    if retry_after is not None and retry_after.isdecimal():
         delay = max(delay, min(float(retry_after), _MAX_BACKOFF_SECONDS))
     return delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, so that clients do not retry in step

@@ -311,13 +311,7 @@ class Client:
         retries = Retries(call, self._max_retries, time_limit_seconds)
         while True:
             try:
-                response = self._http.request(
-                    call.method,
-                    call.path,
-                    json=call.body,
-                    params=call.query,
-                    timeout=retries.timeout(self._timeout_seconds),
-                )
+                response = self._request(call, retries)
             except httpx.RequestError as error:
                 delay = retries.delay_after_error(error)
             else:
@@ -325,3 +319,17 @@ class Client:
                     return parse_response(call, response)
                 delay = retries.delay_after_response(response)
             time.sleep(delay)
+
+    def _request(self, call: ApiCall[Any], retries: Retries) -> httpx.Response:
+        """Return the response to one attempt."""
+        timeout = retries.timeout(self._timeout_seconds)
+        with self._http.stream(
+            call.method, call.path, json=call.body, params=call.query, timeout=timeout
+        ) as response:
+            body = bytearray()
+            for part in response.iter_bytes():  # timeouts apply to each part: a body may have no end
+                retries.check_deadline(response)
+                body += part
+        kept = ("content-type", "retry-after")
+        headers = {name: response.headers[name] for name in kept if name in response.headers}
+        return httpx.Response(response.status_code, headers=headers, content=bytes(body))
