@@ -42,6 +42,8 @@ def test_rankings_keep_to_candidates_and_pins(treatment: str, refresh_seconds: f
         ({"candidates": []}, "candidates", "candidates must be"),
         ({"pinned": {"3": "a"}}, "pinned.3", "pinned.3 must be a whole number from 1 to 2, got 3"),
         ({"pinned": {"0": "a"}}, "pinned.0", "pinned.0 must be a whole number from 1 to 100, got 0"),
+        ({"pinned": {"01": "a"}}, "pinned.01", "pinned.01 must be a whole number from 1 to 100, got '01'"),
+        ({"pinned": {"": "a"}}, "pinned.''", "pinned.'' must be a whole number from 1 to 100, got ''"),
         ({"pinned": {"1": 5}}, "pinned.1", "pinned.1 must be 1 to 200 printable characters, got 5"),
         (
             {"pinned": {"first": "a"}},

@@ -6,7 +6,6 @@ therefore compared once more with the types of its schema, which is slow only fo
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ RULE = "rule"
 
 _BODY = "body"  # names the body as a whole
 _MAX_KEY_LENGTH = 64  # of unknown fields and keys, in messages
+_WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,63})")  # int() would also accept what msgspec rejects
 _MSGSPEC_PATH = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _JSON_TYPES: dict[type[inspect.Type], tuple[type, ...]] = {
     inspect.BoolType: (bool,),
@@ -116,15 +116,13 @@ def _struct_errors(kind: inspect.StructType, value: dict[str, Any], path: str) -
 def _key(key: str) -> str:
     """Return a key that the client chose, short and printable."""
     start = key[:_MAX_KEY_LENGTH]
-    return start if start.isprintable() else repr(start)
+    return start if start and start.isprintable() else repr(start)
 
 
 def _key_value(kind: inspect.Type, key: str) -> Any:
     """Return a key as a number where its type is one: in JSON all keys are strings."""
-    if any(isinstance(one, inspect.IntType) for one in _alternatives(kind)):
-        with suppress(ValueError):
-            return int(key)
-    return key
+    is_number = any(isinstance(one, inspect.IntType) for one in _alternatives(kind))
+    return int(key) if is_number and _WHOLE_NUMBER.fullmatch(key) else key
 
 
 def _alternatives(kind: inspect.Type) -> list[inspect.Type]:
