@@ -235,6 +235,30 @@ def test_health_names_an_invalid_port(
     check_refusal(capsys, ["health"], "BANDITRANK_PORT must be a whole number from 0 to 65,535, got")
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("port = 8420.5", "settings.toml: port must be a whole number from 0 to 65,535, got 8420.5"),
+        ("port = true", "settings.toml: port must be a whole number from 0 to 65,535, got True"),
+        ('port = "8420"', "settings.toml: port must be a whole number from 0 to 65,535, got '8420'"),
+        ("host = 5", "settings.toml: host must be text, got 5"),
+    ],
+)
+def test_health_refuses_the_settings_that_serve_refuses(
+    capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("settings.toml").write_text(line)
+    check_refusal(capsys, ["health", "--config", "settings.toml"], message)
+
+
+@pytest.mark.parametrize("host", ["shop..example", "x" * 100])
+def test_a_host_that_cannot_be_looked_up_does_not_respond(capsys: pytest.CaptureFixture, host: str) -> None:
+    status, _, complaint = run(capsys, "health", "--url", f"http://{host}")
+    assert status == 1
+    assert complaint.startswith("banditrank: the service does not respond: ")
+
+
 def test_health_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom banditrank._cli.main import main\n"

@@ -127,6 +127,12 @@ def test_serve_exits_with_2_and_names_the_variable(
     monkeypatch.setenv("BANDITRANK_PORT", "x")
     check_refusal(capsys, ["serve"], "BANDITRANK_PORT must be a whole number from 0 to 65,535, got 'x'")
     check_refusal(capsys, ["serve", "--port", "70000"], "--port must be a whole number from 0")
+    monkeypatch.setenv("BANDITRANK_PORT", "0")
+    for host in ("shop..example", "x" * 300):
+        monkeypatch.setenv("BANDITRANK_HOST", host)
+        check_refusal(
+            capsys, ["serve", "--store", "memory:"], f"BANDITRANK_HOST must be an address, got '{host[:9]}"
+        )
     monkeypatch.setenv("BANDITRANK_PROT", "1")
     check_refusal(capsys, ["serve", "--port", "1"], "did you mean BANDITRANK_PORT")
 

@@ -47,6 +47,7 @@ def message_of(error: pytest.ExceptionInfo[BaseException]) -> str:
         f"redis://:{PASSWORD}@host/0?durability=some",
         "store.db",
         "sqlite:",
+        "sqlite:a\0b",
         "",
     ],
 )

@@ -41,7 +41,7 @@ def health_command(
             connection.request("GET", "/readyz" if ready else "/healthz")
             response = connection.getresponse()
             status, body = response.status, response.read(65_536)
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: not a name that can be looked up
         typer.echo(f"banditrank: the service does not respond: {one_line(error)}", err=True)
         raise typer.Exit(1) from None
     if status != 200:
@@ -64,15 +64,24 @@ def _address(url: str) -> tuple[str, str, int | None]:
 def _configured_address(config: Path | None) -> tuple[str, int]:
     """Return the host and port of the service, without importing its settings, which would take longer."""
     from banditrank._checks import check_integer
-    from banditrank.service._configuration import DEFAULT_HOST, DEFAULT_PORT, GivenSetting, given_settings
+    from banditrank.service._configuration import (
+        DEFAULT_HOST,
+        DEFAULT_PORT,
+        GivenSetting,
+        given_settings,
+        variable_of,
+    )
 
     given = given_settings(config)
-    host = str(given["host"].value) if "host" in given else DEFAULT_HOST
-    given_port = given.get("port", GivenSetting(DEFAULT_PORT, "port"))
-    port = given_port.value
-    with suppress(TypeError, ValueError):
-        port = int(port)
-    return _ANY_ADDRESS.get(host, host), check_integer(given_port.source, port, 0, 65_535)
+    host = given.get("host", GivenSetting(DEFAULT_HOST, "host"))
+    if not isinstance(host.value, str):
+        raise InvalidInputError(host.source, "must be text", host.value)
+    port = given.get("port", GivenSetting(DEFAULT_PORT, "port"))
+    if port.source == variable_of("port"):  # text
+        with suppress(ValueError):
+            port = GivenSetting(int(port.value), port.source)
+    number = check_integer(port.source, port.value, 0, 65_535)
+    return _ANY_ADDRESS.get(host.value, host.value), number
 
 
 def _detail(body: bytes) -> str:

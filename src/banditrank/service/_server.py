@@ -106,6 +106,8 @@ def bind(settings: Settings) -> socket.socket:
         socket.getaddrinfo(settings.host, settings.port, family)
     except OSError as error:
         raise InvalidInputError("host", f"must be an address ({error.strerror})", settings.host) from None
+    except ValueError:  # not a name that can be looked up, such as a..b
+        raise InvalidInputError("host", "must be an address", settings.host) from None
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -63,7 +63,7 @@ def _open_sqlite(address: str) -> Store:
     from banditrank.storage._sqlite import SqliteStore  # noqa: PLC0415
 
     path = sqlite_file(address)
-    if path is None:
+    if path is None or "\0" in address:
         raise InvalidInputError("store", "must name a file after sqlite:", address)
     return SqliteStore(path)
 
