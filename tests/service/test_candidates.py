@@ -1,5 +1,8 @@
 """Candidates and pinned items over HTTP."""
 
+import threading
+from typing import Any
+
 import pytest
 from helpers.running_service import running
 
@@ -81,3 +84,27 @@ def test_a_key_without_the_right_to_read_learns_no_items(monkeypatch: pytest.Mon
             request = {"user_type": "new", **restriction}
             problem = service.ask("POST", PATH, request, headers=headers["rank"]).json()
             assert problem["detail"].endswith("must be active items of the surface, got 'z'")
+
+
+@pytest.mark.parametrize(("n_items", "is_in_loop"), [(5, True), (1001, False)])
+@pytest.mark.parametrize("fields", [{}, {"exclude": ["0"]}], ids=["all items", "candidates"])
+def test_rankings_of_large_surfaces_do_not_block_the_event_loop(
+    n_items: int, fields: dict, *, is_in_loop: bool
+) -> None:
+    items = [str(number) for number in range(n_items)]
+    surface = {"name": "ads", "items": items, "n_positions": min(n_items - 1, 20), "refresh_seconds": 3600}
+    with running() as service:
+        assert service.ask("POST", "/v1/surfaces", surface).status_code == 201
+        runtime = service.application.engine.surface("ads")
+        rank_batch, threads = runtime.rank_batch, []
+
+        def recorded(*arguments: Any, **options: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return rank_batch(*arguments, **options)
+
+        body = {"user_types": ["everybody"] * 20, **fields}
+        service.ask("POST", f"{PATH}/batch", body).raise_for_status()  # compiles in a thread
+        runtime.rank_batch = recorded
+        assert len(service.ask("POST", f"{PATH}/batch", body).json()["rankings"]) == 20
+    assert all(name.startswith("banditrank-store") != is_in_loop for name in threads)
+    assert len(threads) == (3 if is_in_loop and fields else 1)

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from banditrank.service._application import Application
 
 _CHUNK_SIZE = 64  # rankings
+_RESTRICTED_CHUNK_SIZE = 8  # rankings of candidates, which are not prepared
 _MAX_BLOCKING_SECONDS = 0.005  # of the event loop, by the rankings of a batch
+_MAX_FAST_SIZE = 20_000  # items × positions; preparing rankings of more takes longer than that
 
 _encode = msgspec.json.Encoder().encode
 
@@ -72,20 +74,30 @@ async def _rankings(
     allowed = _allowed_items(request)
     if allowed and "read" not in request.principal.rights:
         _check_items(runtime, allowed)
-    # The latest counts are added up first, and a ranking of candidates may have to be solved: both are slow.
-    if runtime.surface.refresh_seconds == 0 or (allowed and not runtime.restricts_fast):
+    if _is_slow(runtime, has_candidates=bool(allowed)):
         return await application.pools.store.run(
             lambda: _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
         )
     rankings: list[RankingResponse] = []
+    size = _RESTRICTED_CHUNK_SIZE if allowed else _CHUNK_SIZE
     yielded_at = time.perf_counter()
-    for start in range(0, len(user_types), _CHUNK_SIZE):
+    for start in range(0, len(user_types), size):
         if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
             await asyncio.sleep(0)  # other requests do not wait for a large batch
             yielded_at = time.perf_counter()
-        chunk = slice(start, start + _CHUNK_SIZE)
+        chunk = slice(start, start + size)
         rankings += _rank_chunk(runtime, user_types[chunk], visitors=visitors and visitors[chunk], **allowed)
     return rankings
+
+
+def _is_slow(runtime: SurfaceRuntime, *, has_candidates: bool) -> bool:
+    """Return whether rankings would block the event loop for too long."""
+    surface = runtime.surface
+    if surface.refresh_seconds == 0:  # the latest counts are added up first
+        return True
+    if len(surface.active_numbers) * surface.n_positions > _MAX_FAST_SIZE:
+        return True
+    return has_candidates and not runtime.restricts_fast  # they may have to be solved
 
 
 def _check_user_types(
