@@ -32,6 +32,7 @@ def assigned(shares: tuple[float, ...], salt: bytes = b"salt") -> np.ndarray:
         ({"name": "policy"}, "arms.name must not be that of the surface's own policy, got 'policy'"),
         ({"share": 1.5}, "arms.share must be a number from 0 to 1, got 1.5"),
         ({"share": "half"}, "arms.share must be a number"),
+        ({"share": 1e-12}, "arms.share must be 0, or a number from 1e-09 to 1, got 1e-12"),
         ({"policy": "top-rank"}, "arms.policy must be one of fixed, auto"),
         ({"policy": "fixed"}, "arms.order must be given for policy fixed"),
         ({"policy": "fixed", "order": ["a", "a"]}, "arms.order must have different items, got 'a'"),

@@ -13,7 +13,7 @@ from helpers.live import Clock, a_ranker, a_surface, seeded
 from banditrank import Feedback, Surface
 from banditrank.engine import Arm, SurfaceExperiment, export_surface, import_surface, report_experiment
 from banditrank.engine._engine import Engine
-from banditrank.engine._experiment import arm_policy
+from banditrank.engine._experiment import MIN_SHARE, arm_policy
 from banditrank.engine._experiment_report import ExperimentReport
 from banditrank.errors import InvalidInputError, NoExperimentError, UnknownNameError
 from banditrank.storage._cells import Totals, decode_cells, encode_cells
@@ -411,6 +411,16 @@ def test_feedback_follows_the_click_model_under_which_a_ranking_was_shown() -> N
         assert engine.feedback(several.id, clicked=several.items, final=True) == "counted"
         results = runtime.experiment_results()
         assert results.visits == 1, "several was shown without an experiment"
+
+
+def test_the_smallest_share_has_results() -> None:
+    with a_ranker(a_surface(experiment=experiment_of(0.5))) as ranker:
+        for share in (0.5, MIN_SHARE):
+            ranker.set_experiment(experiment_of(share))
+            for _ in range(10):
+                ranker.feedback(ranker.rank("new").id)
+        results = ranker.experiment()
+        assert [period.visits[0] + period.visits[1] for period in results.periods] == [10, 10]
 
 
 def test_equal_graded_rewards_are_possible_sums() -> None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MAX_ARMS = 15
 """Maximum number of arms beside the surface's policy."""
 
+MIN_SHARE = 1e-9
+"""Minimum share of an arm that is not stopped: results weight visits by 1 / share."""
+
 MAX_VISITOR_LENGTH = 200
 POLICY_ARM = "policy"
 """Name of the arm that shows the rankings of the surface's policy; its index is 0."""
@@ -53,7 +56,7 @@ class Arm:
     name
         Lower-case letters, digits, dots, dashes and underscores; not ``policy``.
     share
-        Share of the visits, from 0 to 1. With 0 the arm is stopped and keeps its place among the arms.
+        Share of the visits, from 1e-9 to 1. With 0 the arm is stopped and keeps its place among the arms.
     policy
         ``random``, ``fixed``, or another policy that can serve.
     order
@@ -87,6 +90,9 @@ class Arm:
         if self.name == POLICY_ARM:
             raise InvalidInputError("arms.name", "must not be that of the surface's own policy", self.name)
         object.__setattr__(self, "share", check_number("arms.share", self.share, 0.0, 1.0))
+        if 0 < self.share < MIN_SHARE:
+            rule = f"must be 0, or a number from {MIN_SHARE:g} to 1"
+            raise InvalidInputError("arms.share", rule, self.share)
         if self.policy != FIXED:
             if self.policy not in SERVED_NAMES:
                 raise UnknownNameError("arms.policy", self.policy, (FIXED, *SERVED_NAMES))
