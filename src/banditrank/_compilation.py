@@ -39,6 +39,8 @@ from numba.core import config, event
 from numba.core.errors import NumbaWarning
 from numba.extending import overload, register_jitable
 
+from banditrank._notebook import CompilationNotice, is_notebook
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -308,8 +310,24 @@ class _InterruptDeferrer(event.Listener):
         self.is_interrupted = True
 
 
+class _NotebookListener(event.Listener):
+    """Shows a notice in a notebook while a formula of this package is compiled."""
+
+    def __init__(self) -> None:
+        self.notice = CompilationNotice()
+
+    def on_start(self, event: Any) -> None:
+        if is_own(event.data["dispatcher"]) and is_notebook():
+            self.notice.start()
+
+    def on_end(self, event: Any) -> None:
+        if is_own(event.data["dispatcher"]) and is_notebook():
+            self.notice.end()
+
+
 _events: Any = event  # its functions have no types
 _events.register("numba:compiler_lock", _InterruptDeferrer())
+_events.register("numba:compile", _NotebookListener())
 
 
 @cache

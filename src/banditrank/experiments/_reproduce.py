@@ -95,7 +95,7 @@ def reproduce(
     backend, address
         Where replications run, as for `banditrank.simulate`; the data do not depend on it.
     progress
-        Whether to show a progress bar; if None, only when standard error is a terminal.
+        Whether to show a progress bar; if None, only in a terminal or a notebook.
     on_job
         Called after each job with its id and whether its data existed already.
 

@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TypeAlias
+
+from banditrank._notebook import NotebookBar, is_notebook
 
 Advance: TypeAlias = Callable[[int], None]
 """Progress callback; takes the number of steps just made."""
@@ -11,7 +13,7 @@ Advance: TypeAlias = Callable[[int], None]
 
 @contextmanager
 def progress_bar(title: str, steps: int, *, shown: bool | None) -> Iterator[Advance]:
-    """Show a progress bar on standard error, and yield the callback that advances it.
+    """Show a progress bar on standard error or in a notebook, and yield the callback that advances it.
 
     Parameters
     ----------
@@ -20,8 +22,12 @@ def progress_bar(title: str, steps: int, *, shown: bool | None) -> Iterator[Adva
     steps
         Total number of steps.
     shown
-        Whether to show it; by default if standard error is a terminal.
+        Whether to show it; by default if standard error is a terminal, or in a notebook.
     """
+    if is_notebook() and shown is not False:
+        with closing(NotebookBar(title, steps)) as bar:
+            yield bar.advance
+        return
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _: None
         return

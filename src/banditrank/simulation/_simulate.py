@@ -71,7 +71,7 @@ def simulate(
     workers
         Maximum number of concurrent replications, up to 1,024; the number of processors by default.
     progress
-        Whether to show a progress bar; by default if standard error is a terminal. Or a callback, called with
+        Whether to show a progress bar; by default in a terminal and in a notebook. Or a callback, called with
         the number of rounds just run.
     save_to
         Directory to save finished replications to. Those of the same simulation that it holds are not run

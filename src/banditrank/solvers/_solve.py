@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from banditrank._checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
-from banditrank.model._problem import ProblemLike
+from banditrank.model._problem import Problem, ProblemLike
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.solvers import _assignment as assignment
 from banditrank.solvers import _enumeration as enumeration
@@ -20,6 +20,7 @@ from banditrank.solvers._branch_and_bound import search
 from banditrank.solvers._enumeration import count_rankings
 from banditrank.solvers._highs import outer_approximation, permutation_lp
 from banditrank.solvers._instance import Instance, as_instance, smallest_instance, total_value, values_of
+from banditrank.solvers._search_status import search_status
 from banditrank.solvers._solution import Solution, gap_unit
 from banditrank.solvers._solver import Progress, Solver, SolverOptions, SolverResult, always_continue
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
@@ -97,6 +98,7 @@ def solve(
         The maximum reward: means are multiplied by it (see `banditrank.model._rewards`).
     on_progress
         Called every few nodes of branch and bound. If it returns False, the best ranking so far is returned.
+        By default the progress of a long search is shown in a notebook.
 
     Returns
     -------
@@ -139,20 +141,21 @@ def solve(
         warm_start=start,
         share=check_number("share", share, 0.0, 1.0),
         seed=check_integer("seed", seed, 0),
-        on_progress=on_progress,
         allowed=None if cells is None else cells.cells,
     )
     chosen.compiled()  # after validation, before the time limit starts
     SOLVERS[name].prepare()
     _prepare_evaluation()
     started = time.perf_counter()
-    result = SOLVERS[name].run(instance, chosen, replace(options, deadline=started + seconds))
+    with search_status(name, on_progress) as callback:
+        options = replace(options, deadline=started + seconds, on_progress=callback)
+        result = SOLVERS[name].run(instance, chosen, options)
     chosen.raise_callback_error()
     if cells is not None:
         if cells.cells is not None and not cells.cells[np.arange(whole.n_positions), result.ranking].all():
             raise AssertionError(f"solver {name}: ranking {result.ranking} has a cell that is not allowed")
         result = result._replace(ranking=cells.items[result.ranking])
-    return _solution(whole, chosen, name, result, options.target_gap, started)
+    return _solution(problem, whole, chosen, name, result, options.target_gap, started)
 
 
 def choose_solver(
@@ -227,7 +230,13 @@ def equal_value(
 
 
 def _solution(
-    instance: Instance, utility: Utility, name: str, result: SolverResult, target_gap: float, start: float
+    problem: ProblemLike,
+    instance: Instance,
+    utility: Utility,
+    name: str,
+    result: SolverResult,
+    target_gap: float,
+    start: float,
 ) -> Solution:
     """Return the solution of a solver's result; only the bound is taken from the solver."""
     _ranking(instance, result.ranking)
@@ -256,7 +265,19 @@ def _solution(
         nodes=result.nodes,
         seconds=time.perf_counter() - start,
         user_type_values=values,
+        **_names(problem, result.ranking),
     )
+
+
+def _names(problem: ProblemLike, ranking: Ranking) -> dict[str, tuple[str, ...]]:
+    """Return the names of the ranked items and of the user types; numbers for estimates, which have none."""
+    if isinstance(problem, Problem):
+        return {"items": tuple(problem.items[item] for item in ranking), "user_types": problem.user_types}
+    n_user_types = len(problem.arrival_rates)
+    return {
+        "items": tuple(f"item-{item + 1}" for item in ranking),
+        "user_types": tuple(f"type-{number}" for number in range(1, n_user_types + 1)),
+    }
 
 
 @cache

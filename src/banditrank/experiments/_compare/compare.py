@@ -49,7 +49,7 @@ def compare(
     workers
         Number of threads, one per processor if None; the data do not depend on it.
     progress
-        Whether to show a progress bar; if None, only when standard error is a terminal.
+        Whether to show a progress bar; if None, only in a terminal or a notebook.
     on_job
         Called after each job with its id and whether its data existed already.
 

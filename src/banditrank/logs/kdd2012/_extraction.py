@@ -11,7 +11,8 @@ whole file.
 in the counted rows; its arrival rate is its share of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from banditrank._checks import check_integer, check_workers
+from banditrank._notebook import NotebookBar, is_notebook
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, QueryError, open_session
@@ -35,6 +37,7 @@ from banditrank.logs.kdd2012._files import (
 USER_TYPES = ("male", "female")
 MIN_BYTES_PER_THREAD = 10**6  # a thread with less to read costs more than it saves
 KNOWN_POSITIONS = (1, 2, 3)
+_PROGRESS_STEPS = 1000  # of the progress bar
 MAX_DISPLAYS = 10**15  # floats are exact integers up to 9·10¹⁵
 REASONS = (
     "position other than 1, 2, 3",
@@ -129,7 +132,8 @@ def extract(
     memory_limit, temporary_directory, threads
         See `banditrank.logs._duckdb_session.open_session`. Results do not depend on them.
     on_progress
-        Called several times a second with the share of the bytes read so far.
+        Called several times a second with the share of the bytes read so far. By default a notebook shows a
+        progress bar.
 
     Raises
     ------
@@ -158,15 +162,18 @@ def extract(
     if (threads := check_workers("threads", threads)) is not None:
         threads = min(threads, 1 + size // MIN_BYTES_PER_THREAD)
     chosen = {"positions": list(positions)}
-    with open_session(
-        memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
-    ) as session:
-        _read(session, queries.READ_PROFILES, profile_log, _between(on_progress, 0.0, share))
+    with (
+        _notebook_progress(on_progress) as report,
+        open_session(
+            memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
+        ) as session,
+    ):
+        _read(session, queries.READ_PROFILES, profile_log, _between(report, 0.0, share))
         ((n_lines, n_users, odd_genders, odd_ages, contradiction),) = session.run(queries.DESCRIBE_PROFILES)
         check_all_was_read(profile_log, n_lines)
         if contradiction is not None:
             raise contradicting_lines(profile_log, contradiction)
-        _read(session, queries.READ_TRAINING, training_log, _between(on_progress, share, 1.0))
+        _read(session, queries.READ_TRAINING, training_log, _between(report, share, 1.0))
         ((n_rows, n_ads_found, odd_depths, beyond_depth),) = session.run(queries.DESCRIBE_TRAINING)
         check_all_was_read(training_log, n_rows)
         session.run(queries.CHOOSE_ADS, {**chosen, "n_ads": n_ads})
@@ -194,6 +201,24 @@ def extract(
         n_ads_found=n_ads_found,
         n_profiles=n_users,
     )
+
+
+@contextmanager
+def _notebook_progress(on_progress: OnProgress | None) -> Iterator[OnProgress | None]:
+    """Yield the caller's progress callback, or in a notebook one that shows a progress bar."""
+    if on_progress is not None or not is_notebook():
+        yield on_progress
+        return
+    with closing(NotebookBar("reading the log", _PROGRESS_STEPS)) as bar:
+        finished_steps = 0
+
+        def advance(share: float) -> None:
+            nonlocal finished_steps
+            steps = int(share * _PROGRESS_STEPS) - finished_steps
+            finished_steps += steps
+            bar.advance(steps)
+
+        yield advance
 
 
 def _check_choice(n_ads: int, positions: Sequence[int]) -> int:
