@@ -11,7 +11,18 @@ from banditrank._extras import PACKAGES
 from banditrank.errors import MissingDependencyError
 
 OPTIONAL = (
-    *("matplotlib", "pandas", "pyarrow", "jinja2", "httpx", "msgspec", "uvicorn", "httptools", "uvloop"),
+    *(
+        "matplotlib",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "jinja2",
+        "httpx",
+        "msgspec",
+        "uvicorn",
+        "httptools",
+        "uvloop",
+    ),
     *("prometheus_client", "duckdb", "ray", "highspy", "psycopg", "redis", "scipy"),
 )
 BLOCK = f"""
@@ -33,6 +44,7 @@ RESULT = "simulate(GreedyRank(), kdd2012(), horizon=9, replications=1)"
 NEEDS = {
     "plots": f"from banditrank import *; plot_regret([{RESULT}])",
     "frames": f"from banditrank import *; {RESULT}.to_frame()",
+    "polars": "from banditrank import *; kdd2012().to_frame(backend='polars')",
     "client": "from banditrank.client import Client",
     "service": "from banditrank.service import serve",
     "logs": "from banditrank.logs._duckdb_session import open_session; open_session().__enter__()",

@@ -9,6 +9,7 @@ from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from banditrank._feedback import Feedback
+    from banditrank._frames import to_frame
     from banditrank._ranker import Ranker
     from banditrank._shown_ranking import ShownRanking
     from banditrank.counts import Counts
@@ -182,6 +183,7 @@ __all__ = [
     "sigmoid",
     "simulate",
     "solve",
+    "to_frame",
     "user_type_values",
 ]
 
@@ -190,6 +192,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
         __name__,
         {
             "_feedback": ("Feedback",),
+            "_frames": ("to_frame",),
             "_ranker": ("Ranker",),
             "_shown_ranking": ("ShownRanking",),
             "counts": ("Counts",),

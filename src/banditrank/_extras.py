@@ -12,6 +12,7 @@ PACKAGES = {
     "frames": _FRAMES,
     "logs": ("duckdb", "pyarrow"),
     "plots": _PLOTS,
+    "polars": ("polars",),
     "ray": ("ray",),
     "reports": (*_FRAMES, *_PLOTS, "jinja2"),
 }

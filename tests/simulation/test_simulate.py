@@ -109,7 +109,8 @@ def test_statistics_of_a_result() -> None:
 def test_a_frame_has_a_row_for_each_replication_and_checkpoint() -> None:
     result = simulate(UCBRank(coefficient=0.25), kdd2012(), 3000, 3, 5, checkpoints=[1000])
     frame = result.to_frame()
-    assert list(frame.columns) == ["replication", "round", "regret", "optimal_rate"]
+    curves = ["replication", "round", "regret", "optimal_rate"]
+    assert list(frame.columns) == ["policy", "problem", "seed", *curves]
     assert frame.query("replication == 2 and round == 3000")["regret"].item() == result.final_regret[2]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditrank._checks import check_integer
+from banditrank._frames import Columns, NamedTabular, cell_columns, names_or_default
 from banditrank.errors import InvalidInputError
 from banditrank.model._problem import Problem
 from banditrank.model._rankings import as_ranking
@@ -16,12 +17,15 @@ _FLOAT = np.dtype(np.float64)
 
 
 @dataclass(slots=True, eq=False)
-class Counts:
+class Counts(NamedTabular):
     """Displays T, rewards S, arrivals and rounds of N user types, M items and K positions.
 
     Counts are additive: those of two periods, replicas or log files are merged with ``+``. The arrays are
     stored position-major, (N, K, M), because formulas iterate over items; `displays` and `rewards` are views
     with the paper's axes, (N, M, K).
+
+    ``to_frame`` returns a row for each user type, position and item, with the columns ``user_type``,
+    ``position`` (from 1), ``item``, ``displays`` and ``rewards``.
 
     Parameters
     ----------
@@ -283,6 +287,24 @@ class Counts:
             "rewards": self.rewards.tolist(),
             "arrivals": self.arrivals.tolist(),
             "rounds": self.rounds,
+        }
+
+    def _repr_html_(self) -> str:
+        from banditrank.counts._counts_html import counts_html  # noqa: PLC0415 - circular
+
+        return counts_html(self)
+
+    def _columns(
+        self, user_types: Sequence[str] | None = None, items: Sequence[str] | None = None
+    ) -> Columns:
+        return {
+            **cell_columns(
+                names_or_default("user_types", user_types, "type", self.n_user_types),
+                self.n_positions,
+                names_or_default("items", items, "item", self.n_items),
+            ),
+            "displays": self.displays_by_position.flatten(),
+            "rewards": self.rewards_by_position.flatten(),
         }
 
     def __add__(self, other: "Counts") -> "Counts":

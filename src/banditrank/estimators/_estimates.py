@@ -1,5 +1,6 @@
 """Estimates of a problem from counts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditrank._checks import check_integer, check_number
+from banditrank._frames import Columns, NamedTabular, cell_columns, names_or_default
 from banditrank.counts._counts import Counts, check_counts
 from banditrank.errors import UnknownNameError
 from banditrank.estimators._binomial_likelihood import maximize_binomial_likelihood
@@ -14,6 +16,8 @@ from banditrank.estimators._item_means import exposure, item_means
 from banditrank.estimators._maximum_likelihood import maximize_likelihood
 from banditrank.estimators._position_preferences import position_preferences
 from banditrank.model._click_models import RankOneClickModel, check_rank_one
+from banditrank.model._problem import rate_columns
+from banditrank.model._problem_html import problem_html
 from banditrank.model._values import weighted_means
 from banditrank.utilities._utility import Utility, as_utility
 
@@ -23,8 +27,12 @@ EstimationMethod: TypeAlias = Literal["paper", "likelihood"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimates:
+class Estimates(NamedTabular):
     """Estimated arrival rates, position preferences and item means; accepted wherever a problem is solved.
+
+    ``to_frame`` returns a row for each user type, position and item, with the columns ``user_type``,
+    ``position`` (from 1), ``item``, ``arrival_rate``, ``position_preference``, ``item_mean`` and
+    ``exposure``.
 
     Attributes
     ----------
@@ -72,6 +80,31 @@ class Estimates:
             If the ranking is not K different items, or the utility is unknown.
         """
         return as_utility(utility).collective(self.arrival_rates, self.user_type_values(ranking))
+
+    def _repr_html_(self) -> str:
+        user_types, items = self._names()
+        return problem_html("Estimates", "", self, user_types, items, self.exposure)
+
+    def _columns(
+        self, user_types: Sequence[str] | None = None, items: Sequence[str] | None = None
+    ) -> Columns:
+        n, m = self.item_means.shape
+        k = self.position_preferences.shape[1]
+        user_types, items = self._names(user_types, items)
+        return {
+            **cell_columns(user_types, k, items),
+            **rate_columns(self),
+            "exposure": np.broadcast_to(self.exposure[:, None, :], (n, k, m)).flatten(),
+        }
+
+    def _names(
+        self, user_types: Sequence[str] | None = None, items: Sequence[str] | None = None
+    ) -> tuple[list[str], list[str]]:
+        n, m = self.item_means.shape
+        return (
+            names_or_default("user_types", user_types, "type", n),
+            names_or_default("items", items, "item", m),
+        )
 
 
 def estimate(

@@ -127,6 +127,6 @@ class SimulationJob(Job):
 
     def to_frame(self, result: SimulationResult) -> "pd.DataFrame":
         """Return the data to store from a simulation result."""
-        frame = result.to_frame()
+        frame = result.to_frame().drop(columns=["policy", "problem", "seed"])
         frame["initial_rounds"] = result.initial_rounds.repeat(len(result.checkpoints))
         return frame

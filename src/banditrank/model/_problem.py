@@ -8,14 +8,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank._frames import Columns, Tabular, cell_columns
 from banditrank.errors import InvalidInputError
 
 _SUM_TOLERANCE = 1e-6  # rates printed with six decimals still count as summing to 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class Problem(Tabular):
     """A ranking problem: N user types, M items and K ≤ M positions. Immutable.
+
+    ``to_frame`` returns a row for each user type, position and item, with the columns ``user_type``,
+    ``position`` (from 1), ``item``, ``arrival_rate``, ``position_preference`` and ``item_mean``.
 
     Parameters
     ----------
@@ -162,6 +166,17 @@ class Problem:
     def __hash__(self) -> int:
         return hash((self.name, self.user_types, self.items, self.item_means.tobytes()))
 
+    def _repr_html_(self) -> str:
+        from banditrank.model._problem_html import problem_html  # noqa: PLC0415 - circular
+
+        return problem_html("Problem", self.name, self, self.user_types, self.items)
+
+    def _columns(self) -> Columns:
+        return {
+            **cell_columns(self.user_types, self.n_positions, self.items),
+            **rate_columns(self),
+        }
+
     def __getstate__(self) -> dict[str, Any]:
         return self.to_dict()
 
@@ -183,6 +198,17 @@ class ProblemLike(Protocol):
     @property
     def item_means(self) -> NDArray[np.float64]:
         """μ, shape (N, M)."""
+
+
+def rate_columns(problem: ProblemLike) -> Columns:
+    """Return the columns arrival_rate, position_preference and item_mean of the cells of `cell_columns`."""
+    n, k = problem.position_preferences.shape
+    m = problem.item_means.shape[1]
+    return {
+        "arrival_rate": np.repeat(problem.arrival_rates, k * m),
+        "position_preference": np.repeat(problem.position_preferences.ravel(), m),
+        "item_mean": np.broadcast_to(problem.item_means[:, None, :], (n, k, m)).flatten(),
+    }
 
 
 def _numbers(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from banditrank._extras import requires
 from banditrank._files import atomic_write
+from banditrank._frames import Columns, Tabular, make_frame
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError, one_line
 from banditrank.model._click_models import SINGLE_LOOK
@@ -19,7 +20,6 @@ from banditrank.model._timeline import Timeline
 from banditrank.policies._base import policy_label
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
@@ -29,8 +29,11 @@ CURVES_FILE = "curves.parquet"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SimulationResult:
+class SimulationResult(Tabular):
     """Result of `banditrank.simulate`.
+
+    ``to_frame`` returns a row for each replication and checkpoint, with the columns ``policy``, ``problem``,
+    ``seed``, ``replication``, ``round``, ``regret`` and ``optimal_rate``.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class SimulationResult:
     seconds: float
     counts: tuple[Counts, ...] = ()
     violations: tuple[str, ...] = ()
+    _key_column = "policy"
 
     def __repr__(self) -> str:
         count = f"{len(self.replications)} of {self.requested} replications of {self.horizon:,} rounds"
@@ -163,20 +167,28 @@ class SimulationResult:
             "rounds_per_second": self.rounds_per_second,
         }
 
-    def to_frame(self) -> "pd.DataFrame":
-        """Return one row for each replication and checkpoint: replication, round, regret, optimal_rate."""
-        with requires("frames", "data frames"):
-            import pandas as pd  # noqa: PLC0415 - heavy, and optional
+    def _repr_html_(self) -> str:
+        from banditrank.simulation._result_html import result_html  # noqa: PLC0415 - circular
 
-        count = len(self.checkpoints)
-        return pd.DataFrame(
-            {
-                "replication": np.repeat(self.replications, count),
-                "round": np.tile(self.checkpoints, len(self.replications)),
-                "regret": self.regret.ravel(),
-                "optimal_rate": self.optimal_rate.ravel(),
-            }
-        )
+        return result_html(self)
+
+    def _columns(self) -> Columns:
+        n_rows = self.regret.size
+        return {
+            "policy": [self.label] * n_rows,
+            "problem": [self.problem.name] * n_rows,
+            "seed": np.full(n_rows, self.seed),
+            **self._curves(),
+        }
+
+    def _curves(self) -> Columns:
+        """Return the columns of the Parquet file."""
+        return {
+            "replication": np.repeat(self.replications, len(self.checkpoints)),
+            "round": np.tile(self.checkpoints, len(self.replications)),
+            "regret": self.regret.flatten(),
+            "optimal_rate": self.optimal_rate.flatten(),
+        }
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Plot regret over rounds: the median, and each replication as a faint line."""
@@ -197,7 +209,7 @@ class SimulationResult:
             from pyarrow import parquet  # noqa: PLC0415 - heavy, and optional
 
         directory = Path(directory)
-        table = pa.Table.from_pandas(self.to_frame(), preserve_index=False)
+        table = pa.Table.from_pandas(make_frame(self._curves(), "pandas"), preserve_index=False)
         metadata = {"banditrank.seed": str(self.seed), "banditrank.version": self.version}
         table = table.replace_schema_metadata({**table.schema.metadata, **metadata})
         text = json.dumps(self._summary(), indent=2, allow_nan=False) + "\n"

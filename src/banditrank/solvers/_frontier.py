@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from banditrank._frames import Columns, Tabular
 from banditrank.model._problem import Problem
 from banditrank.solvers._equality import EqualityReport, equality_report
 from banditrank.solvers._solution import Solution
@@ -16,8 +17,11 @@ DEFAULT_ALPHAS = (0.5, 1.0, 2.0, 5.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FrontierPoint:
+class FrontierPoint(Tabular):
     """The best ranking for a utility, and its values.
+
+    ``to_frame`` returns one row, with the columns ``utility``, ``total``, ``worst``, ``price_of_equality``,
+    ``is_certified``, and the item at each position: ``position_1``, ….
 
     Attributes
     ----------
@@ -61,6 +65,16 @@ class FrontierPoint:
         large that the value exceeds double precision.
         """
         return self.solution.value == -np.inf
+
+    def _columns(self) -> Columns:
+        return {
+            "utility": [str(self.utility)],
+            "total": np.array([self.total]),
+            "worst": np.array([self.worst]),
+            "price_of_equality": np.array([self.price_of_equality]),
+            "is_certified": np.array([self.is_certified]),
+            **{f"position_{number}": [item] for number, item in enumerate(self.solution.items, 1)},
+        }
 
 
 def pareto_frontier(
