@@ -20,6 +20,7 @@ MAX_COLUMNS = 6
 _MAX_NAME = 48  # characters of a name in a table
 _MAX_FACT = 120  # characters of a text in a heading
 _LINE = "1px solid rgba(128, 128, 128, 0.4)"
+_TABLE = "border-collapse: collapse; margin: 0; font-size: inherit; font-variant-numeric: tabular-nums"
 _CELL = "padding: 0.15em 0.6em; white-space: nowrap; border: none; vertical-align: middle"
 
 
@@ -107,7 +108,7 @@ def table(
     foot = "" if omitted is None else f'<div style="opacity: 0.7">{escape(omitted)}</div>'
     return (
         f'<div><div style="opacity: 0.7">{escape(caption)}</div>'
-        '<table style="border-collapse: collapse; margin: 0; font-variant-numeric: tabular-nums">'
+        f'<table style="{_TABLE}">'
         f'<thead><tr style="background: none; border-bottom: {_LINE}">{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>{foot}</div>"
     )
