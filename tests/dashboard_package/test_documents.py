@@ -121,6 +121,7 @@ def test_the_value_of_a_ranking_is_the_sum_over_its_items() -> None:
             <= now["probability_best"]["high"]
             <= 1
         )
+        assert 0 <= now["loss"]["low"] <= now["loss"]["estimate"] <= now["loss"]["high"] <= 1
         runner_up = now["runner_up"]
         assert runner_up["low"] <= runner_up["difference"] <= runner_up["high"]
         assert runner_up["difference"] <= 0
@@ -166,6 +167,29 @@ def test_a_surface_may_have_one_user_type_and_one_item(treatment: str) -> None:
         (now,) = document_of(ranker)["best_rankings"]
     assert (now["ranking"], now["runner_up"], now["shown"]) == ([0], None, {"share": 1.0, "n_rankings": 5})
     assert now["probability_best"] == {"estimate": 1.0, "low": 1.0, "high": 1.0}  # there is no other ranking
+    assert now["loss"] == {"estimate": 0.0, "low": 0.0, "high": 0.0}
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"treatment": "equal"}, {"treatment": "equal", "utility": "nash"}], ids=str
+)
+def test_little_is_lost_where_alternatives_hardly_differ(settings: dict[str, Any]) -> None:
+    """Equal click rates of all items in 80,000 displays: the best ranking is unknown, and does not matter."""
+    surface = a_surface(**settings)
+    displays = np.full((2, 5, 2), 16_000)
+    counts = Counts.from_arrays(displays, displays // 4, [80_000, 80_000])
+    alike = assess(SurfaceCounts(surface, 1, 7, counts))
+    for best in alike.best_rankings:
+        assert best.probability_best.estimate < 0.3
+        assert 0 <= best.loss.low < best.loss.estimate < best.loss.high < 0.02  # of 0.5 clicks per visit
+    rewards = displays // 4
+    rewards[:, 0, :] = displays[:, 0, :] // 8 * 3
+    rewards[:, 1, :] = displays[:, 1, :] // 16 * 5
+    rewards[:, :, 0] += displays[:, :, 0] // 32
+    apart = assess(SurfaceCounts(surface, 1, 7, Counts.from_arrays(displays, rewards, [80_000, 80_000])))
+    for best in apart.best_rankings:
+        assert best.ranking.tolist() == [0, 1]
+        assert (best.probability_best.estimate, best.loss) == (1.0, (0.0, 0.0, 0.0))
 
 
 def test_without_clicks_there_is_no_price_of_equality() -> None:
@@ -350,6 +374,7 @@ def test_the_optimum_is_the_best_ranking_if_sampling_it_takes_too_long(
         simulated = document_of(ranker, PROBLEM)
     assert not document["is_optimum_exact"]
     assert document["best_rankings"][0]["probability_best"] is None
+    assert document["best_rankings"][0]["loss"] is None
     assert [one["estimate"] for one in document["optimum"]] == document["treatments"][2]["value"]
     assert simulated["is_optimum_exact"]
 

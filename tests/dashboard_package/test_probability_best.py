@@ -8,10 +8,14 @@ import pytest
 from banditrank import Counts, Problem, kdd2012, user_type_values
 from banditrank.dashboard._alternatives import enumerate_rankings, find_runner_up, ranking_values
 from banditrank.dashboard._posterior_samples import PosteriorSamples, quantile_interval
-from banditrank.dashboard._probability_best import find_sampled_optimum, wilson_interval
+from banditrank.dashboard._probability_best import (
+    equivalent_values,
+    find_sampled_optimum,
+    wilson_interval,
+)
 from banditrank.model._values import best_personalized_rankings
 from banditrank.policies._sampled_problem import SampledProblem
-from banditrank.utilities._utility import MAXIMIN, NASH, UTILITARIAN, alpha_fair
+from banditrank.utilities._utility import MAXIMIN, NASH, UTILITARIAN, Utility, alpha_fair, ramp, sigmoid
 
 N_PROBLEMS = 200
 ROUNDS = 3000
@@ -39,10 +43,12 @@ def test_intervals_cover_and_probabilities_are_calibrated() -> None:
     """95% intervals cover the values of 200 problems, and rankings are best as often as predicted.
 
     More than 24 misses have a probability of 5e-5. The sum of the predicted probabilities differs from the
-    number of rankings that are best by more than 4 standard deviations with a probability below 1e-4.
+    number of rankings that are best by more than 4 standard deviations with a probability below 1e-4, and so
+    does the mean of the predicted losses from that of the actual ones.
     """
     rng = np.random.default_rng(7)
     misses, n_predicted, n_best, variance = 0, 0.0, 0, 0.0
+    excess_losses = []
     for _ in range(N_PROBLEMS):
         problem = random_problem(rng)
         samples = PosteriorSamples(sample_counts(problem, rng, 300), seed=1).of_user_type(0)
@@ -54,8 +60,12 @@ def test_intervals_cover_and_probabilities_are_calibrated() -> None:
         misses += not low <= value <= high
         probability = float((samples.values(chosen) >= samples.optimal_values() - 1e-12).mean())
         n_predicted, variance = n_predicted + probability, variance + probability * (1 - probability)
-        n_best += bool((chosen == best_personalized_rankings(problem)[0]).all())
+        best = best_personalized_rankings(problem)[0]
+        n_best += bool((chosen == best).all())
+        loss = user_type_values(problem, best)[0] - value
+        excess_losses.append(float((samples.optimal_values() - samples.values(chosen)).mean()) - loss)
     assert misses <= 24
+    assert abs(np.mean(excess_losses)) <= 4 * np.std(excess_losses) / np.sqrt(N_PROBLEMS)
     assert abs(n_predicted - n_best) <= 4 * np.sqrt(variance)
 
 
@@ -99,7 +109,35 @@ def test_enumerating_and_solving_agree_on_the_probability_best(
             patched.setattr("banditrank.dashboard._probability_best._SOLVER_TIMEOUT_SECONDS", 600.0)
             solved = find_sampled_optimum(samples, np.array(ranking), NASH)
         assert solved.is_optimal.mean() == pytest.approx(enumerated.is_optimal.mean(), abs=0.01)
+        assert solved.losses.mean() == pytest.approx(enumerated.losses.mean(), abs=1e-4)
+        assert not enumerated.losses[enumerated.is_optimal].any()
+        assert enumerated.losses.min() >= 0
         assert np.isclose(solved.values, enumerated.values, rtol=1e-3).all(axis=1).mean() > 0.99
+
+
+VALUES = np.array([[0.2, 0.8], [0.5, 0.5], [0.0, 0.6]])
+
+
+@pytest.mark.parametrize(
+    ("utility", "expected"),
+    [
+        (UTILITARIAN, [0.35, 0.5, 0.15]),
+        (NASH, [0.2**0.75 * 0.8**0.25, 0.5, 0.0]),
+        (alpha_fair(2.0), [1 / (0.75 / 0.2 + 0.25 / 0.8), 0.5, 0.0]),
+        (MAXIMIN, [0.2, 0.5, 0.0]),
+    ],
+    ids=str,
+)
+def test_equivalent_values_are_means_of_the_utility(utility: Utility, expected: list[float]) -> None:
+    found = equivalent_values(utility, np.tile([0.75, 0.25], (3, 1)), VALUES)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("utility", [sigmoid(20, 0.3), ramp(0.1, 0.6)], ids=str)
+def test_equivalent_values_have_the_same_utility(utility: Utility) -> None:
+    weights = np.tile([0.75, 0.25], (3, 1))
+    found = equivalent_values(utility, weights, VALUES)
+    assert utility.evaluate(found) == pytest.approx(utility.collectives(weights, VALUES))
 
 
 def test_wilson_intervals_narrow_with_the_number_of_samples() -> None:

@@ -316,6 +316,9 @@ def _now(live: Document, n_types: int, *, equal: bool) -> list[Document]:
                 "probability_best": {"estimate": 0.638, "low": 0.59, "high": 0.684}
                 if is_open
                 else {"estimate": 0.9975, "low": 0.986, "high": 0.9996},
+                "loss": {"estimate": 0.0034, "low": 0.0, "high": 0.0168}
+                if is_open
+                else {"estimate": 0.00002, "low": 0.0, "high": 0.0},
                 "shown": {"share": 0.597, "n_rankings": 1000}
                 if is_open
                 else {"share": 0.993, "n_rankings": 480},

@@ -35,7 +35,7 @@ _MAX_UTILITY = 1e100  # powers with a large α exceed the largest float
 Floats = NDArray[np.float64]
 Rankings = NDArray[np.intp]
 
-_CERTAIN = Interval(1.0, 1.0, 1.0)
+_CERTAIN, _NO_LOSS = Interval(1.0, 1.0, 1.0), Interval(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,12 +93,17 @@ class AssessedRanking:
     probability_best
         Probability that no other ranking is better, with the interval that the number of posterior samples
         allows; None if it takes too long to compute.
+    loss
+        Clicks per visit that the ranking loses against the best one, whichever that is: the expected loss,
+        and the interval of the loss. Under equal treatment it is the difference of `equivalent_values`.
+        None if `probability_best` is.
     runner_up
         None if there is no other ranking.
     """
 
     ranking: Rankings
     probability_best: Interval | None
+    loss: Interval | None
     runner_up: RunnerUp | None
 
 
@@ -210,12 +215,11 @@ def _assess_personalized(
     alone = SampledProblem(np.ones(1), problem.position_preferences[row], problem.item_means[row])
     other = find_runner_up(alone, ranking, UTILITARIAN)
     if other is None:
-        return AssessedRanking(ranking, _CERTAIN, None)
+        return AssessedRanking(ranking, _CERTAIN, _NO_LOSS, None)
     difference = float(ranking_value(alone, other)[0] - ranking_value(alone, ranking)[0])
     runner_up = RunnerUp(other, _credible_interval(difference, samples.values(other) - values), [difference])
-    return AssessedRanking(
-        ranking, wilson_interval(values >= optima - _TOLERANCE, CONFIDENCE_LEVEL), runner_up
-    )
+    probability_best = wilson_interval(values >= optima - _TOLERANCE, CONFIDENCE_LEVEL)
+    return AssessedRanking(ranking, probability_best, _loss(optima - values), runner_up)
 
 
 def _assess_equal(
@@ -228,7 +232,7 @@ def _assess_equal(
 ) -> AssessedRanking:
     other = find_runner_up(problem, ranking, utility)
     if other is None:
-        return AssessedRanking(ranking, _CERTAIN, None)
+        return AssessedRanking(ranking, _CERTAIN, _NO_LOSS, None)
     before, after = ranking_value(problem, ranking), ranking_value(problem, other)
     difference = float(_utility_difference(utility, problem.arrival_rates, before[None], after[None])[0])
     other_values = np.stack(
@@ -236,8 +240,16 @@ def _assess_equal(
     )  # (S, N)
     differences = _utility_difference(utility, samples.arrival_rates, values, other_values)
     runner_up = RunnerUp(other, _credible_interval(difference, differences), (after - before).tolist())
-    probability_best = None if optimum is None else wilson_interval(optimum.is_optimal, CONFIDENCE_LEVEL)
-    return AssessedRanking(ranking, probability_best, runner_up)
+    if optimum is None:
+        return AssessedRanking(ranking, None, None, runner_up)
+    probability_best = wilson_interval(optimum.is_optimal, CONFIDENCE_LEVEL)
+    return AssessedRanking(ranking, probability_best, _loss(optimum.losses), runner_up)
+
+
+def _loss(losses: Floats) -> Interval:
+    """Return the mean of losses, which are never below 0 but by rounding, and their interval."""
+    losses = losses.clip(0.0)
+    return _credible_interval(float(losses.mean()), losses)
 
 
 def _utility_difference(utility: Utility, weights: Floats, before: Floats, after: Floats) -> Floats:

@@ -95,7 +95,9 @@ class BestRankingDocument(TypedDict):
     """The best ranking for a user type; under equal treatment for all, with lists of values over user types.
 
     probability_best is the probability that no ranking is better: the share of posterior samples in which
-    none is, with the interval that their number allows. shown is among the latest impressions of these users.
+    none is, with the interval that their number allows. loss is what the ranking loses against the best one
+    of each sample, in clicks per visit: the expected loss, and the interval of the loss. shown is among the
+    latest impressions of these users.
     """
 
     ranking: list[int]
@@ -103,6 +105,7 @@ class BestRankingDocument(TypedDict):
     low: float | list[float]
     high: float | list[float]
     probability_best: IntervalDocument | None
+    loss: IntervalDocument | None
     shown: ShownShareDocument | None
     runner_up: RunnerUpDocument | None
 

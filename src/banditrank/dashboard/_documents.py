@@ -206,6 +206,7 @@ def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[Be
                 "probability_best": None
                 if best.probability_best is None
                 else _interval(best.probability_best),
+                "loss": None if best.loss is None else _interval(best.loss),
                 "shown": share,
                 "runner_up": _runner_up(best, numbers),
             }

@@ -1,4 +1,4 @@
-"""The probability that a ranking is the best one for all user types, from posterior samples."""
+"""The probability that a ranking is the best one for all user types, and its loss, from posterior samples."""
 
 import time
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ Rankings = NDArray[np.intp]
 _SOLVER_TIMEOUT_SECONDS = 0.05  # for all samples together
 _TARGET_GAP = 1e-4
 _RELATIVE_TOLERANCE = 1e-9
+_BISECTIONS = 50  # to the precision of a float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +34,14 @@ class SampledOptimum:
         Whether the given ranking is optimal, shape (S,).
     values
         Values of the optimal ranking to each user type, shape (S, N).
+    losses
+        Loss of the given ranking against the optimal one in clicks per visit, as the difference of their
+        `equivalent_values`, shape (S,).
     """
 
     is_optimal: NDArray[np.bool_]
     values: Floats
+    losses: Floats
 
 
 def wilson_interval(successes: NDArray[np.bool_], level: float) -> Interval:
@@ -102,7 +107,10 @@ def _enumerate_samples(
     totals = utility.collectives(weights, values.reshape(-1, values.shape[2])).reshape(len(values), -1)
     actual = totals[:, (rankings == ranking).all(axis=1)]  # (S, 1)
     each, best = np.arange(len(values)), totals.argmax(axis=1)
-    return SampledOptimum(_attains(actual[:, 0], totals[each, best]), values[each, best])
+    own_values = np.einsum("sik,sik->si", preferences, means[:, :, ranking])
+    return _sampled_optimum(
+        utility, arrival_rates, own_values, values[each, best], _attains(actual[:, 0], totals[each, best])
+    )
 
 
 def _solve_samples(
@@ -110,7 +118,7 @@ def _solve_samples(
 ) -> SampledOptimum | None:
     """Solve sample by sample, until one is not solved in time."""
     deadline = time.monotonic() + _SOLVER_TIMEOUT_SECONDS
-    is_optimal, values = [], []
+    is_optimal, values, own_values = [], [], []
     for weights, rho, mu in zip(arrival_rates, preferences, means, strict=True):
         problem = SampledProblem(weights, rho, mu)
         actual = total_value(as_instance(problem), utility.compiled(), ranking)
@@ -120,9 +128,61 @@ def _solve_samples(
             break
         is_optimal.append(bool(_attains(np.float64(actual), np.float64(solution.value))))
         values.append(solution.user_type_values)
+        own_values.append(np.einsum("ik,ik->i", rho, mu[:, ranking]))
     if len(is_optimal) < MIN_SAMPLES:
         return None
-    return SampledOptimum(np.array(is_optimal), np.array(values))
+    return _sampled_optimum(
+        utility,
+        arrival_rates[: len(is_optimal)],
+        np.array(own_values),
+        np.array(values),
+        np.array(is_optimal),
+    )
+
+
+def _sampled_optimum(
+    utility: Utility,
+    arrival_rates: Floats,  # (S, N)
+    own_values: Floats,  # (S, N)
+    values: Floats,  # (S, N)
+    is_optimal: NDArray[np.bool_],  # (S,)
+) -> SampledOptimum:
+    own, optimal = (equivalent_values(utility, arrival_rates, one) for one in (own_values, values))
+    return SampledOptimum(is_optimal, values, np.where(is_optimal, 0.0, np.maximum(optimal - own, 0.0)))
+
+
+def equivalent_values(utility: Utility, weights: Floats, values: Floats) -> Floats:
+    """Return the value that has the same collective utility if all user types have it, shape (S,).
+
+    It is in clicks per visit for every utility: the mean of the values for the utilitarian one, their
+    geometric mean for Nash, and the smallest for maximin.
+
+    Parameters
+    ----------
+    utility
+        The utility.
+    weights, values
+        Arrival rates, and the value of a ranking to each user type, shape (S, N).
+
+    References
+    ----------
+    A. B. Atkinson, "On the measurement of inequality", Journal of Economic Theory 2, 1970: the equally
+    distributed equivalent.
+
+    Examples
+    --------
+    >>> from banditrank.utilities._utility import NASH
+    >>> equivalent_values(NASH, np.array([[0.5, 0.5]]), np.array([[0.2, 0.8]])).round(6)
+    array([0.4])
+    """
+    totals = utility.collectives(weights, values)
+    low, high = values.min(axis=1), values.max(axis=1)
+    one_type = np.ones((len(values), 1))
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        is_below = utility.collectives(one_type, middle[:, None]) < totals
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return np.asarray(high)
 
 
 def _attains(actual: Floats | np.float64, optimal: Floats | np.float64) -> NDArray[np.bool_]:

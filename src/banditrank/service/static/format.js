@@ -43,6 +43,12 @@ export const formatInterval = ({ low, high }, format = number) =>
 
 export const magnitude = (value) => number(Math.abs(value), Math.abs(value) < 0.01 ? 4 : 3);
 
+// A number of clicks per visit, or its interval, as clicks per 1,000 visits.
+export function perThousand(value) {
+  const clicks = value * 1000;
+  return clicks > 0 && clicks < 0.05 ? "<0.1" : number(clicks, clicks < 9.95 ? 1 : 0);
+}
+
 export function list(names) {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
@@ -55,6 +61,9 @@ export function shortList(names, maximum, rest = "others") {
 }
 
 export const plural = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
+
+// "service started (3×)"
+export const repeated = (text, count) => (count > 1 ? `${text} (${whole(count)}×)` : text);
 
 const UNITS = [
   [86_400, "d"],

@@ -5,6 +5,7 @@ const dot = (a, b) => sum(a.map((value, i) => value * b[i]));
 
 const HOUR = 3600;
 const MIN_PROBABILITY = 0.95; // lower end of the interval from which a ranking is called the best
+const MAX_SMALL_LOSS = 0.01; // of the ranking's value: upper end of the interval up to which a loss is little
 
 export const isEqual = (state) => state.surface.treatment === "equal";
 export const isPositionBased = (state) => state.surface.click_model === "position-based";
@@ -22,6 +23,14 @@ export function valueOf(state, type) {
   const now = bestRankingOf(state, type);
   const pick = (values) => (Array.isArray(values) ? values[type] : values);
   return { estimate: pick(now.value), low: pick(now.low), high: pick(now.high) };
+}
+
+// The loss of a current ranking against the best one, and whether it is little; null if it is not known, or
+// if the ranking is probably the best.
+export function stakes(state, now) {
+  if (!now.loss || isProbablyBest(now.probability_best)) return null;
+  const value = Array.isArray(now.value) ? dot(now.value, state.arrival_rates) : now.value;
+  return { ...now.loss, isLittle: now.loss.high <= MAX_SMALL_LOSS * value };
 }
 
 // Indices of the items that are not retired.

@@ -1,11 +1,20 @@
 // Sentences about the current rankings.
 
-import { bestRankingOf, isEqual, isPositionBased, isProbablyBest, topPosition } from "./selectors.js";
+import {
+  bestRankingOf,
+  isEqual,
+  isPositionBased,
+  isProbablyBest,
+  stakes,
+  topPosition,
+} from "./selectors.js";
 import { formatRanking, formatUserTypes, MAX_TYPES_IN_SENTENCE, sameRanking } from "./names.js";
 import {
   capitalize,
+  formatInterval,
   magnitude,
   percent,
+  perThousand,
   plural,
   probability,
   shortList,
@@ -33,7 +42,8 @@ function shownToAll(state) {
   if (isProbablyBest(best))
     return `${subject} ${ranking}. It has the best ${value}, with probability ${probability(best)}.`;
   const chance = best === null ? "" : `, and is the best with probability ${probability(best)}`;
-  return `${subject} ${ranking}. It has the best estimated ${value}${chance}.`;
+  const loss = now.loss ? `; the expected loss is ${lossText([now.loss])}` : "";
+  return `${subject} ${ranking}. It has the best estimated ${value}${chance}${loss}.`;
 }
 
 const allTypesText = (state) =>
@@ -88,7 +98,30 @@ export function whyShown(state, type) {
       : `${percent(state.positions[type][top].estimate)} of looks`;
     parts.push(`Position ${top + 1} gets ${looks} and shows ${state.surface.items[now.ranking[top]]}. `);
   }
-  return [...parts, ...runnerUpText(state, now), shareSentence(state, type)].filter((part) => part !== "");
+  return [
+    ...parts,
+    ...runnerUpText(state, now),
+    ...stakesText(state, now),
+    shareSentence(state, type),
+  ].filter((part) => part !== "");
+}
+
+// How much a ranking may lose that is not known to be the best.
+function stakesText(state, now) {
+  const loss = stakes(state, now);
+  if (!loss) return [];
+  return [
+    [loss.isLittle ? "Little is at stake: " : "At stake: "],
+    `the expected loss against the best ranking is ${lossText([loss])} ` +
+      `(${formatInterval(loss, perThousand)}). `,
+  ];
+}
+
+// "0.4 clicks per 1,000 visits", or from the smallest to the largest of several losses.
+export function lossText(losses) {
+  const estimates = losses.map((loss) => loss.estimate);
+  const ends = [Math.min(...estimates), Math.max(...estimates)].map(perThousand);
+  return `${[...new Set(ends)].join(" to ")} clicks per 1,000 visits`;
 }
 
 function runnerUpText(state, now) {
@@ -135,10 +168,10 @@ export function whyShownToAll(state) {
   if (!isSignificant(now)) {
     parts.push(
       ["Still open: "],
-      `the two cannot be distinguished yet in ${utilityName(state.surface.utility)} value.`,
+      `the two cannot be distinguished yet in ${utilityName(state.surface.utility)} value. `,
     );
   }
-  return parts;
+  return [...parts, ...stakesText(state, now)];
 }
 
 // The reason for one of the latest rankings.

@@ -3,7 +3,7 @@
 import { h } from "./element.js";
 import { bestRankingOf, failingChecks, isEqual, lastHour, optimumName, treatments } from "./selectors.js";
 import { swatch } from "./markers.js";
-import { formatRanking, pricedTreatment, priceText } from "./sentences.js";
+import { formatRanking, lossText, pricedTreatment, priceText } from "./sentences.js";
 import { status } from "./status.js";
 import { duration, number, probability, shortList, utilityName } from "./format.js";
 
@@ -66,7 +66,9 @@ function shownNow(state) {
 function learnedSoFar(state) {
   const chance = (now) => (now.probability_best === null ? "unknown" : probability(now.probability_best));
   const value = isEqual(state) ? chance(state.best_rankings[0]) : byType(state, chance);
-  return ["learned", "Learned", value, "probability that this is the best ranking"];
+  const losses = state.best_rankings.map((now) => now.loss).filter(Boolean);
+  const stake = losses.length ? `; expected loss: ${lossText(losses)}` : "";
+  return ["learned", "Learned", value, `probability that this is the best ranking${stake}`];
 }
 
 function workingNow(state) {
