@@ -2,7 +2,7 @@
 
 import { roundRange } from "./axis.js";
 import { readout } from "./chart.js";
-import { MAX_TYPES_IN_CHARTS, MAX_TYPES_PER_CHART } from "./ui-state.js";
+import { MAX_TYPES_IN_CHARTS } from "./ui-state.js";
 import { h } from "./element.js";
 import {
   currentTreatment,
@@ -22,6 +22,9 @@ import { chartTable, scrollBox } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
 import { difference, formatInterval, number, percent, shorten, utilityName } from "./format.js";
 
+// Columns of a heat map that fit a page of 320 px: with narrow cells, without the percent sign, or wide ones.
+const MAX_HEAT_COLUMNS = 6;
+const MAX_WIDE_HEAT_COLUMNS = 3;
 
 export function fairSection(state) {
   if (isEmpty(state) || !state.treatments?.length) {
@@ -37,13 +40,12 @@ export function fairSection(state) {
   );
   const exposure = exposureFigure(state);
   const value = state.surface.user_types.length > 1 && valueFigure(state);
-  const isFaceted = state.surface.user_types.length > MAX_TYPES_PER_CHART;
   return section(
     "fair",
     fairAnswer(state),
     definition,
     state.surface.user_types.length > 1 && prices(state),
-    isFaceted ? [value, exposure] : h("div", { class: "two ba" }, value, exposure),
+    hasTablePerType(state) ? [value, exposure] : h("div", { class: "two ba" }, value, exposure),
   );
 }
 
@@ -137,36 +139,36 @@ function valueFigure(state) {
   );
 }
 
+// Whether each user type has a table of exposure of its own, because one for all would be too wide.
+const hasTablePerType = ({ surface }) =>
+  surface.user_types.length > 1 && surface.user_types.length * surface.n_positions > MAX_HEAT_COLUMNS;
+
 // A heat map of exposure, as a table.
 function exposureFigure(state) {
-  const { user_types: types } = state.surface;
-  const isFaceted = types.length > MAX_TYPES_PER_CHART;
+  const { user_types: types, n_positions: count } = state.surface;
   const all = types.slice(0, MAX_TYPES_IN_CHARTS).map((_, type) => type);
-  const isCompact = !isFaceted && types.length * state.surface.n_positions > 6;
+  const isPerType = hasTablePerType(state);
+  const isCompact = (isPerType ? count : types.length * count) > MAX_WIDE_HEAT_COLUMNS;
   const caption = "Share of each user type's rankings that showed an item at a position";
-  const maps = isFaceted
-    ? all.map((type) => heatMap(state, [type], `${caption}: ${types[type]}`, false))
+  const maps = isPerType
+    ? all.map((type) => heatMap(state, [type], `${caption}: ${types[type]}`, isCompact))
     : heatMap(state, all, caption, isCompact);
   const hidden = state.surface.items.length > chosenItems(state).length;
+  const looks = isPerType ? "Looks: the share of the type's looks" : "All looks: the share of all looks";
   return figure(
     "Exposure",
     h("span", { class: "m" }, `${isCompact ? "% of rankings" : "share of rankings"}, by position`),
-    isFaceted ? h("div", { class: "facets" }, maps) : maps,
+    isPerType ? h("div", { class: "heats" }, maps) : maps,
     hidden && note("Only items in the current rankings; search for others under Item means."),
-    !isFaceted && heatNote(),
+    note(`${looks} that an item received.`),
   );
 }
-
-const heatNote = () => note("All looks: the share of all looks that an item received.");
 
 function heatMap(state, types, caption, isCompact) {
   const { items, n_positions: count } = state.surface;
   const counts = types.map((type) => rankingsOf(state, type));
-  const looks = items.map((_, item) =>
-    sum(state.surface.user_types.map((_, type) => looksOf(state, type, item))),
-  );
+  const looks = items.map((_, item) => sum(types.map((type) => looksOf(state, type, item))));
   const total = sum(looks) || 1;
-  const isFacet = types.length === 1 && state.surface.user_types.length > MAX_TYPES_PER_CHART;
   const columns = types.flatMap((type) =>
     Array.from({ length: count }, (_, position) => ({ type, position })),
   );
@@ -180,9 +182,9 @@ function heatMap(state, types, caption, isCompact) {
       h(
         "colgroup",
         null,
-        h("col", { width: isCompact ? 68 : 88 }),
-        columns.map((column) => h("col", { width: (isCompact ? 22 : 38) + (startsGroup(column) ? 5 : 0) })),
-        !isFacet && h("col", { width: isCompact ? 48 : 58 }),
+        h("col", { width: isCompact ? 68 : 80 }),
+        columns.map((column) => h("col", { width: (isCompact ? 22 : 36) + (startsGroup(column) ? 5 : 0) })),
+        h("col", { width: isCompact ? 48 : 54 }),
       ),
       h(
         "thead",
@@ -192,7 +194,7 @@ function heatMap(state, types, caption, isCompact) {
           null,
           h("td"),
           types.map((type) => h("th", { colspan: count, scope: "colgroup" }, typeName(state, type, true))),
-          !isFacet && h("td"),
+          h("td"),
         ),
         h(
           "tr",
@@ -206,7 +208,7 @@ function heatMap(state, types, caption, isCompact) {
               position + 1,
             ),
           ),
-          !isFacet && h("th", { scope: "col", class: "r" }, "All looks"),
+          h("th", { scope: "col", class: "r" }, hasTablePerType(state) ? "Looks" : "All looks"),
         ),
       ),
       h(
@@ -228,7 +230,7 @@ function heatMap(state, types, caption, isCompact) {
                 isCompact ? withoutSign(share) : percent(share),
               );
             }),
-            !isFacet && h("td", { class: "sh" }, percent(looks[item] / total)),
+            h("td", { class: "sh" }, percent(looks[item] / total)),
           ),
         ),
       ),
