@@ -1,12 +1,13 @@
 """Layout of the dashboard: no page scrolls sideways."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 from helpers.browser import OpenPage
-from helpers.dashboard_documents import Made, make
-from helpers.dashboard_page import drawn, settled
+from helpers.dashboard_documents import START, Made, make
+from helpers.dashboard_page import drawn, rows_of, settled
 from helpers.dashboard_server import Fixture, serving
 from helpers.page_measures import heading_levels, overhanging, scrolls_sideways
 from playwright.sync_api import Page, expect
@@ -106,19 +107,81 @@ def test_wide_fonts_fit(width: int, server: Fixture, open_page: OpenPage) -> Non
     assert_fits(settled(page), width)
 
 
-@pytest.mark.parametrize("names", [SIX[:3], ("new", "returning customers", "members")], ids=["short", "long"])
-def test_exposure_of_three_types_at_three_positions_needs_no_scrolling(
-    names: tuple[str, ...], open_page: OpenPage
+SHELF = ("sneakers", "novels", "coffee", "headsets", "jackets", "plants")
+NAMES = ("new", "returning customers", "members")
+
+
+@pytest.mark.parametrize(
+    ("n_types", "n_positions", "n_tables"),
+    [
+        (2, 2, 1),
+        (3, 4, 3),
+        *(pytest.param(*sizes, marks=pytest.mark.campaign) for sizes in [(3, 2, 1), (3, 3, 3), (1, 6, 1)]),
+    ],
+)
+def test_exposure_needs_no_scrolling(
+    n_types: int, n_positions: int, n_tables: int, open_page: OpenPage
 ) -> None:
-    items = ("sneakers", "novels", "coffee", "headsets", "jackets", "plants")
-    with serving(make("shelf", types=names, items=items, n_positions=3, treatment="equal")) as server:
+    shelf = make("shelf", types=NAMES[:n_types], items=SHELF, n_positions=n_positions, treatment="equal")
+    with serving(shelf) as server:
         page = settled(open_page(server.page("shelf")))
-        box = page.locator(".tw", has=page.locator(".heat"))
-        assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
-        page.set_viewport_size({"width": 320, "height": 900})
-        drawn(page)
-        if box.evaluate("box => box.scrollWidth > box.clientWidth"):
-            assert "Share of each user type's rankings" in (box.get_attribute("aria-label") or "")
+        boxes = page.locator(".tw", has=page.locator(".heat"))
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            drawn(page)
+            overflows = boxes.evaluate_all("boxes => boxes.map(box => box.scrollWidth - box.clientWidth)")
+            assert overflows == [0] * n_tables, width
+
+
+def test_a_table_that_scrolls_has_a_name(open_page: OpenPage) -> None:
+    with serving(make("shelf", types=NAMES, items=FORTY, n_positions=12)) as server:
+        page = settled(open_page(server.page("shelf"), width=320))
+        box = page.locator(".tw", has=page.locator(".heat")).first
+        assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+        assert box.get_attribute("tabindex") == "0"
+        assert (box.get_attribute("aria-label") or "").endswith("at a position: new")
+
+
+EVENTS = (
+    "service started",
+    "coffee and plants added, novels retired",
+    "service started",
+    "settings changed",
+    "a very long name of an item that was added, and another one retired, and so on and on",
+    "jackets added",
+)
+
+
+@pytest.mark.parametrize(
+    "hours_apart", [0.35, 2.0, *(pytest.param(hours, marks=pytest.mark.campaign) for hours in (0.0, 4.5))]
+)
+def test_labels_of_events_do_not_overlap(hours_apart: float, open_page: OpenPage) -> None:
+    shelf = make("shelf")
+    shelf.series["events"] = [
+        {"at": f"{START + timedelta(hours=0.1 + index * hours_apart):%Y-%m-%dT%H:%M:%SZ}", "text": text}
+        for index, text in enumerate(EVENTS)
+    ]
+    with serving(shelf) as server:
+        page = settled(open_page(server.page("shelf")))
+        for width in (390, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            drawn(page)
+            chart = page.locator("[data-chart=clicks]")
+            boxes = chart.locator("text").evaluate_all(
+                "all => all.map(one => { const { left, right, top, bottom } = one.getBoundingClientRect();"
+                " return [one.textContent, left, right, top, bottom, one.matches('.event')] })"
+            )
+            frame = chart.bounding_box()
+            labels = [box for box in boxes if box[-1]]
+            assert len(labels) >= 3, width
+            for label, left, right, top, bottom, _ in labels:
+                assert frame["x"] - 1 <= left < right <= frame["x"] + frame["width"] + 1, label
+                for other in boxes:
+                    is_apart = other[2] <= left or right <= other[1] or other[4] <= top or bottom <= other[3]
+                    assert is_apart or other[:2] == [label, left], (width, label, other)
+            assert chart.locator("line.rf").count() == len(EVENTS)
+            rows = rows_of(page, "clicks")
+        assert {text for text in EVENTS if any(text in row[-1] for row in rows)} == set(EVENTS)
 
 
 def test_many_items_can_be_searched(server: Fixture, open_page: OpenPage) -> None:

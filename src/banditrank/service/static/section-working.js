@@ -18,6 +18,7 @@ import {
 import { emptyState, figure, note, panelError, section } from "./section.js";
 import { workingAnswer } from "./sentences.js";
 import { chartTable } from "./tables.js";
+import { eventsIn } from "./time-series.js";
 import { formatBucket, segments, timeChart } from "./time-chart.js";
 import { amount, duration, formatInterval, number, plural, whole } from "./format.js";
 
@@ -31,7 +32,8 @@ export function workingSection(state, series, error) {
     return section("working", "No visits have been counted yet.", null, emptyState(text));
   }
   if (!series.visits.length) {
-    const text = `The first point appears after ${duration(series.bucket_seconds)}.`;
+    const visit = state.started_at === null ? "next" : "first";
+    const text = `The first point appears ${duration(series.bucket_seconds)} after the ${visit} visit.`;
     return section("working", workingAnswer(state), null, emptyState(text));
   }
   const definition = note(
@@ -75,10 +77,13 @@ function clickFigure(state, series) {
     height: 280,
     range,
     format: (value, decimals) => number(value, Math.max(2, decimals)),
-    values: buckets.map(({ rate, visits }) =>
-      rate
-        ? `${number(rate.estimate)} clicks per visit (${formatInterval(rate)}), ${plural(visits, "visit")}`
-        : "no visits",
+    values: buckets.map(({ rate, visits }, bucket) =>
+      [
+        rate
+          ? `${number(rate.estimate)} clicks per visit (${formatInterval(rate)}), ${plural(visits, "visit")}`
+          : "no visits",
+        ...eventsIn(series, bucket),
+      ].join("; "),
     ),
     references: [
       line(best.optimum, optimum, "op", true),
@@ -98,6 +103,7 @@ function clickFigure(state, series) {
     "Optimum",
     ...(best.low ? ["Optimum interval"] : []),
     "Random order",
+    ...(series.events.length ? ["Events"] : []),
   ];
   return h(
     "figure",
@@ -121,6 +127,7 @@ function clickFigure(state, series) {
         number(best.optimum[bucket]),
         ...(best.low ? [formatInterval({ low: best.low[bucket], high: best.high[bucket] })] : []),
         number(best.random[bucket]),
+        ...(series.events.length ? [eventsIn(series, bucket).join("; ")] : []),
       ]),
     ),
   );

@@ -6,11 +6,13 @@
 import { decimalPlaces, ticks, timeStep } from "./axis.js";
 import { chart, line, path, svg, text } from "./chart.js";
 import { h } from "./element.js";
+import { placeLabels } from "./event-labels.js";
 import { textWidth } from "./text-width.js";
 import { startOf } from "./time-series.js";
 import { clock, day } from "./format.js";
 
 const TOP = 10;
+const LABEL_ROW = 16; // height
 const BOTTOM = 26;
 const DAY = 86_400;
 
@@ -67,9 +69,13 @@ function draw(spec, width, at) {
   const count = spec.values.length;
   const { low, high } = spec.range;
   const end = width - right;
-  const floor = spec.height - BOTTOM;
   const x = (bucket) => left + ((bucket + 0.5) / count) * (end - left);
-  const y = (value) => TOP + ((high - value) / (high - low)) * (floor - TOP);
+  const events = eventsAt(spec, count, x);
+  const { rows, labels } = placeLabels(events, left, end);
+  const top = TOP + LABEL_ROW * rows; // labels of events are above the chart
+  const height = spec.height + LABEL_ROW * rows;
+  const floor = height - BOTTOM;
+  const y = (value) => top + ((high - value) / (high - low)) * (floor - top);
   const clamp = (value) => Math.max(low, Math.min(high, value));
   const steps = axisSteps(spec);
   const decimals = decimalPlaces(steps);
@@ -77,17 +83,24 @@ function draw(spec, width, at) {
     line(left, y(tick), end, y(tick), "gl"),
     text(left - 8, y(tick) + 4, spec.format(tick, decimals), "", "end"),
   ]);
-  out.push(...timeLabels(spec.series, count, x, left, end, spec.height));
+  out.push(...timeLabels(spec.series, count, x, left, end, height));
   out.push(...spec.layers(x, y, clamp));
-  out.push(...(spec.events ?? []).flatMap((event) => eventLine(spec, event, count, x, floor, end)));
-  out.push(...referenceLines(spec.references ?? [], x, y, clamp, end, narrow, left));
+  const rowOf = new Map(labels.flatMap((label) => label.events.map((event) => [event, label.row])));
+  for (const event of events) {
+    out.push(line(event.x, TOP - 4 + LABEL_ROW * (rowOf.get(event) ?? rows), event.x, floor, "rf"));
+  }
+  const baseline = TOP + 6;
+  for (const label of labels) {
+    out.push(text(label.x, baseline + LABEL_ROW * label.row, label.text, "event halo"));
+  }
+  out.push(...referenceLines(spec.references ?? [], x, y, clamp, { left, end, top }, narrow));
   const bucket = at ?? count - 1;
-  if (at !== null) out.push(line(x(bucket), TOP, x(bucket), floor, "cu"));
+  if (at !== null) out.push(line(x(bucket), top, x(bucket), floor, "cu"));
   const value = spec.point?.(bucket);
   if (value !== null && value !== undefined) {
     out.push(h("circle", { class: "pt", cx: x(bucket), cy: y(clamp(value)), r: 4 }));
   }
-  return svg(width, spec.height, out);
+  return svg(width, height, out);
 }
 
 function timeLabels(series, count, x, left, end, height) {
@@ -108,19 +121,20 @@ function timeLabels(series, count, x, left, end, height) {
   return labels;
 }
 
-function eventLine(spec, event, count, x, floor, end) {
-  const bucket = (Date.parse(event.at) - startOf(spec.series, 0)) / 1000 / spec.series.bucket_seconds;
-  if (!(bucket >= 0 && bucket <= count)) return [];
-  const at = x(bucket - 0.5);
-  const before = at + textWidth(event.text, 12) + 8 > end;
-  return [
-    line(at, TOP + 2, at, floor, "rf"),
-    text(before ? at - 6 : at + 6, TOP + 10, event.text, "halo", before ? "end" : "start"),
-  ];
+// The events within the buckets, in order.
+function eventsAt({ events = [], series }, count, x) {
+  return events
+    .map((event) => ({
+      bucket: (Date.parse(event.at) - startOf(series, 0)) / 1000 / series.bucket_seconds,
+      text: event.text,
+    }))
+    .filter(({ bucket }) => bucket >= 0 && bucket <= count)
+    .sort((a, b) => a.bucket - b.bucket)
+    .map(({ bucket, text }) => ({ x: x(bucket - 0.5), text }));
 }
 
 // Reference lines with their labels.
-function referenceLines(references, x, y, clamp, end, narrow, left) {
+function referenceLines(references, x, y, clamp, { left, end, top }, narrow) {
   const out = [];
   const labels = [];
   for (const one of references) {
@@ -139,7 +153,8 @@ function referenceLines(references, x, y, clamp, end, narrow, left) {
   }
   for (const label of labels) {
     if (!narrow) out.push(text(end + 8, label.at + 4, label.text, "lab"));
-    else if (label.above) out.push(text(left + 4, label.at - 7, label.text, "lab halo"));
+    else if (label.above)
+      out.push(text(left + 4, label.at + (label.at - 18 < top ? 16 : -7), label.text, "lab halo"));
     else out.push(text(end, label.at + 16, label.text, "lab halo", "end"));
   }
   return out;

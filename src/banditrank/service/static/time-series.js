@@ -1,5 +1,7 @@
 // The time series of a surface: buckets of equal width, to which closed buckets are appended.
 
+import { repeated } from "./format.js";
+
 const BUCKET_FIELDS = ["visits", "clicks", "other_item", "other_order", "regret"];
 
 // Returns the series with the buckets of another document, or null if there is a gap between them. A document
@@ -21,6 +23,17 @@ export function merge(series, added) {
   const before = (series.events ?? []).filter((event) => !known.has(event.at + event.text));
   merged.events = [...before, ...(added.events ?? [])];
   return merged;
+}
+
+// The events within a bucket, each once with its number.
+export function eventsIn(series, bucket) {
+  const [from, to] = [startOf(series, bucket), startOf(series, bucket + 1)];
+  const counts = new Map();
+  for (const { at, text } of series.events) {
+    const time = Date.parse(at);
+    if (from <= time && time < to) counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
+  return [...counts].map(([text, count]) => repeated(text, count));
 }
 
 // The start of a bucket in milliseconds.
