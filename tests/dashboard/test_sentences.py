@@ -27,6 +27,7 @@ STATE: Document = make().dashboard | {
             "low": 0.73,
             "high": 0.76,
             "probability_best": {"estimate": 0.9925, "low": 0.978, "high": 0.9974},
+            "loss": {"estimate": 0.00002, "low": 0.0, "high": 0.0},
             "shown": {"share": 0.99, "n_rankings": 480},
             "runner_up": {
                 "ranking": [3, 2],
@@ -42,6 +43,7 @@ STATE: Document = make().dashboard | {
             "low": 0.48,
             "high": 0.51,
             "probability_best": {"estimate": 0.66, "low": 0.61, "high": 0.7},
+            "loss": {"estimate": 0.0004, "low": 0.0, "high": 0.00494},
             "shown": {"share": 0.68, "n_rankings": 1},
             "runner_up": {
                 "ranking": [2, 3],
@@ -130,7 +132,7 @@ def test_the_next_best_ranking_is_worse_only_if_the_difference_is_significant(sa
         "The next best ranking, Ad 4, Ad 3, has 0.062 clicks per visit less by the estimates. ",
         "Shown in 99% of the last 480 rankings for Male.",
     ]
-    stressed, still_open, often = say("whyShown", STATE, 1)[1:4]
+    stressed, still_open, *_, often = say("whyShown", STATE, 1)[1:]
     assert often == "Shown in 68% of the last 1 ranking for Female."
     assert stressed == ["Still open: "]
     assert still_open == (
@@ -162,8 +164,45 @@ def test_under_equal_treatment_the_utility_decides_significance(say: Any) -> Non
     state["best_rankings"][0]["runner_up"]["high"] = 0.0001
     assert say("whyShownToAll", state)[1:] == [
         ["Still open: "],
-        "the two cannot be distinguished yet in Nash value.",
+        "the two cannot be distinguished yet in Nash value. ",
     ]
+
+
+def test_little_is_at_stake_up_to_a_loss_of_1_percent(say: Any) -> None:
+    stake, amount = say("whyShown", STATE, 1)[3:5]
+    assert stake == ["Little is at stake: "]  # 0.00494 of 0.494
+    assert amount == ("the expected loss against the best ranking is 0.4 clicks per 1,000 visits (0.0–4.9). ")
+    state = changed()
+    state["best_rankings"][1]["loss"] |= {"high": 0.00495}
+    assert say("whyShown", state, 1)[3] == ["At stake: "]
+    state["best_rankings"][1]["loss"] = None
+    assert not any("at stake" in str(part).lower() for part in say("whyShown", state, 1))
+    assert not any("at stake" in str(part).lower() for part in say("whyShown", STATE, 0))  # it is the best
+
+
+def test_stakes_under_equal_treatment_are_of_all_users(say: Any) -> None:
+    loss = {"estimate": 0.02, "low": 0.0, "high": 0.00617}  # of (0.745 + 0.49) / 2
+    state = equal(probability_best={"estimate": 0.05, "low": 0.03, "high": 0.08}, loss=loss)
+    assert say("whyShownToAll", state)[1:] == [
+        ["Little is at stake: "],
+        "the expected loss against the best ranking is 20 clicks per 1,000 visits (0.0–6.2). ",
+    ]
+    state["best_rankings"][0]["loss"] |= {"high": 0.00618}
+    assert say("whyShownToAll", state)[1] == ["At stake: "]
+
+
+@pytest.mark.parametrize(
+    ("losses", "text"),
+    [
+        ([0.0], "0.0 clicks per 1,000 visits"),
+        ([0.00004], "<0.1 clicks per 1,000 visits"),
+        ([0.00994, 0.0004], "0.4 to 9.9 clicks per 1,000 visits"),
+        ([0.01, 0.25], "10 to 250 clicks per 1,000 visits"),
+        ([0.001, 0.00101], "1.0 clicks per 1,000 visits"),
+    ],
+)
+def test_losses_are_per_thousand_visits(losses: list[float], text: str, say: Any) -> None:
+    assert say("lossText", [{"estimate": loss} for loss in losses]) == text
 
 
 def test_a_ranking_is_called_the_best_from_a_probability_of_95_percent(say: Any) -> None:
@@ -175,12 +214,13 @@ def test_a_ranking_is_called_the_best_from_a_probability_of_95_percent(say: Any)
     nearly = {"estimate": 0.96, "low": 0.949, "high": 0.97}
     assert say("shownAnswer", equal(probability_best=nearly, shown={"share": 0.6, "n_rankings": 1000})) == (
         "All users mostly see Ad 3, Ad 4. "
-        "It has the best estimated Nash value over all 2 user types, and is the best with probability 96%."
+        "It has the best estimated Nash value over all 2 user types, and is the best with probability 96%; "
+        "the expected loss is <0.1 clicks per 1,000 visits."
     )
     assert "value over all 2 user types, with probability 96%" in say(
         "shownAnswer", equal(probability_best=nearly | {"low": 0.95})
     )
-    assert say("shownAnswer", equal(probability_best=None)) == (
+    assert say("shownAnswer", equal(probability_best=None, loss=None)) == (
         "All users see Ad 3, Ad 4. It has the best estimated Nash value over all 2 user types."
     )
 
@@ -338,7 +378,14 @@ def test_few_visits_are_not_distinguished_from_random_order(say: Any) -> None:
 def test_the_last_hour_can_be_shorter(say: Any) -> None:
     assert say("workingAnswer", worked(5960, as_of="2026-03-02T14:00:42Z")).startswith("The last 42 s had")
     assert say("workingAnswer", worked(0, 0)) == "No visits were counted in the last hour."
-    assert say("workingAnswer", worked(0, 0, started_at=None)) == "No visits have been counted yet."
+    assert say("workingAnswer", worked(0, 0, started_at=None, rounds=0)) == "No visits have been counted yet."
+
+
+def test_visits_without_times_are_not_denied(say: Any) -> None:
+    ending = "imported or counted before the time series began. None have been counted since."
+    state = worked(0, 0, started_at=None, rounds=50_000)
+    assert say("workingAnswer", state) == f"All 50,000 visits were {ending}"
+    assert say("workingAnswer", state | {"rounds": 1}) == f"The one visit was {ending}"
 
 
 def test_exploration_is_mostly_of_one_kind_if_it_is_twice_the_other(say: Any) -> None:

@@ -170,7 +170,9 @@ def test_clicks(made: Made, who: str, server: Fixture, shared_page: OpenPage) ->
         assert row[1:3] == [f"{visits:,}", f"{clicks:,.0f}"]
         assert number_in(row[3]) == pytest.approx(clicks / visits, abs=0.000501)
     for words, row in zip(readouts(page, "clicks"), rows, strict=True):
-        assert words == f"{row[0]}: {row[3]} clicks per visit ({row[4]}), {row[1]} visits"
+        events = f"; {row[-1]}" if row[-1] else ""
+        assert words == f"{row[0]}: {row[3]} clicks per visit ({row[4]}), {row[1]} visits{events}"
+    assert [row[-1] for row in rows if row[-1]] == ["service restarted"]
     found = page.locator("[data-chart=clicks]").evaluate(_VERTICAL)
     place = placing(found["axis"])
     values = place([number_in(row[3]) for row in rows])
@@ -186,16 +188,18 @@ def test_clicks(made: Made, who: str, server: Fixture, shared_page: OpenPage) ->
     page.get_by_role("radio", name="All").check(force=True)  # other tests share the page
 
 
-def test_buckets_without_visits_have_no_exploration(open_page: OpenPage) -> None:
+def test_buckets_without_compared_visits_have_no_exploration(open_page: OpenPage) -> None:
     made = make("gap")
     for bucket in (3, 5):
-        made.series["visits"][bucket] = made.series["clicks"][bucket] = [0, 0]
         made.series["other_item"][bucket] = made.series["other_order"][bucket] = None
+    made.series["visits"][3] = made.series["clicks"][3] = [0, 0]
     with serving(made) as server:
         page = settled(open_page(server.page("gap")))
         rows = rows_of(page, "exploration")
         assert [rows[bucket][1:] for bucket in (3, 5)] == [["–", "–"]] * 2
-        assert readouts(page, "exploration")[3].endswith(": no visits")
+        said = readouts(page, "exploration")
+        assert said[3].endswith(": no visits")
+        assert said[5].endswith(": visits were not compared with the best ranking")
         for kind in ("e1", "e2"):
             assert page.locator(f"[data-chart=exploration] .{kind}").count() == 3  # before, between and after
 
@@ -250,7 +254,18 @@ def test_exposure_is_a_share_of_rankings(server: Fixture, shared_page: OpenPage)
         printed = row.locator("td:not(.sh)").all_inner_texts()
         shares = [displays[i, k, item] / rankings[i] for i in range(2) for k in range(2)]
         for words, share in zip(printed, shares, strict=True):
-            assert words == ("<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%")
+            assert words == ("<1" if 0 < share < 0.005 else f"{100 * share:.0f}")
+
+
+def test_exposure_of_each_type_has_the_share_of_its_looks(server: Fixture, shared_page: OpenPage) -> None:
+    page = settled(shared_page(server.page("three")))
+    displays = np.array(THREE.dashboard["displays"])  # (N, K, M)
+    preferences = np.array([[one["estimate"] for one in row] for row in THREE.dashboard["positions"]])
+    looks = np.einsum("ik,ikm->im", preferences, displays)
+    tables = page.locator(".heat").all()
+    for table, shares in zip(tables, looks / looks.sum(axis=1, keepdims=True), strict=True):
+        printed = table.locator(".sh").all_inner_texts()
+        assert printed == ["<1%" if share < 0.005 else f"{100 * share:.0f}%" for share in shares]
 
 
 def test_the_summary_agrees_with_the_sections(server: Fixture, shared_page: OpenPage) -> None:
@@ -269,6 +284,9 @@ def test_the_summary_agrees_with_the_sections(server: Fixture, shared_page: Open
     price = TWO.dashboard["treatments"][1]["price"]["estimate"]
     assert summary.nth(3).locator(".v").inner_text() == f"{100 * price:.{1 if price >= 0.01 else 2}f}%"
     assert "would be the price of equality (utilitarian)" in summary.nth(3).inner_text()
+    assert summary.nth(1).locator(".c").inner_text() == (
+        "probability that this is the best ranking; expected loss: <0.1 to 3.4 clicks per 1,000 visits"
+    )
     assert summary.nth(4).locator(".v").inner_text() == "1 of 6"
 
 

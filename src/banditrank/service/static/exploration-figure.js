@@ -4,6 +4,7 @@ import { roundRange } from "./axis.js";
 import { path, readout } from "./chart.js";
 import { h } from "./element.js";
 import { figure } from "./section.js";
+import { sum } from "./selectors.js";
 import { chartTable } from "./tables.js";
 import { formatBucket, timeChart } from "./time-chart.js";
 import { percent } from "./format.js";
@@ -22,7 +23,9 @@ export function explorationFigure(series) {
     format: (value) => percent(value),
     values: series.other_item.map((item, bucket) =>
       item === null
-        ? "no visits"
+        ? sum(series.visits[bucket])
+          ? "visits were not compared with the best ranking"
+          : "no visits"
         : `${percent(item, 1)} other item, ${percent(series.other_order[bucket], 1)} other order`,
     ),
     layers: (x, y) => [

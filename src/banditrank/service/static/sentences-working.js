@@ -1,10 +1,10 @@
 // Sentences about the click rate compared with the optimum and random order.
 
 import { isEqual, lastHour } from "./selectors.js";
-import { duration, number, percent } from "./format.js";
+import { duration, number, percent, whole } from "./format.js";
 
 export function workingAnswer(state) {
-  if (state.started_at === null) return "No visits have been counted yet.";
+  if (state.started_at === null) return untimedVisitsText(state);
   const hour = lastHour(state);
   const span = hour.seconds >= 3600 ? "hour" : duration(hour.seconds);
   if (hour.visits === 0) return `No visits were counted in the last ${span}.`;
@@ -15,6 +15,13 @@ export function workingAnswer(state) {
   ]
     .filter(Boolean)
     .join(" ");
+}
+
+// Counts may have visits without times: imported ones, or those that are older than the time series.
+function untimedVisitsText({ rounds }) {
+  if (rounds === 0) return "No visits have been counted yet.";
+  const subject = rounds === 1 ? "The one visit was" : `All ${whole(rounds)} visits were`;
+  return `${subject} imported or counted before the time series began. None have been counted since.`;
 }
 
 function comparison(state, { rate, optimum, random }) {
