@@ -57,6 +57,8 @@ def test_it_prints_estimates_beside_true_values(capsys: pytest.CaptureFixture) -
     assert output.startswith("open http://127.0.0.1:")
     assert f"search-ads: personalized, 2,000 visits, seed 5, banditrank {__version__}" in output
     assert f"home-carousel: equal under nash, 2,000 visits, seed 5, banditrank {__version__}" in output
+    headings = [line.split() for line in output.splitlines() if line.split()[:2] == ["user", "type"]]
+    assert headings[1] == ["user", "type", "ranking", "items", "clicks", "per", "visit"]
     result = json.loads(Path("result.json").read_text())
     assert {key: result[key] for key in ("seed", "rounds", "version", "is_interrupted")} == {
         "seed": 5,

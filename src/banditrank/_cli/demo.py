@@ -170,7 +170,7 @@ def _print_result(result: "DemoResult") -> None:
     for surface in result.surfaces:
         console.print(f"{_heading(surface)}, seed {result.seed}, banditrank {result.version}")
         console.print(_values_table(surface))
-        console.print("Best rankings, with their true clicks per visit")
+        console.print("Learned rankings and the best ones, by the true values")
         console.print(_rankings_table(surface))
         console.print(
             f"clicks per visit: {surface.click_rate:.3f} measured, {surface.optimal_click_rate:.3f} optimal, "
@@ -203,13 +203,12 @@ def _values_table(surface: "SurfaceSummary") -> "Table":
 
 def _rankings_table(surface: "SurfaceSummary") -> "Table":
     table = make_table()
-    for heading in ("user type", "learned ranking", "best ranking"):
+    for heading in ("user type", "ranking", "items"):
         table.add_column(heading, overflow="fold")
-    for heading in ("learned", "best"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("clicks per visit", justify="right", no_wrap=True)
     for ranking in surface.rankings:
         user_type = "all" if ranking.user_type is None else ranking.user_type
-        rankings = ", ".join(ranking.learned_ranking), ", ".join(ranking.best_ranking)
-        rates = f"{ranking.learned_click_rate:.3f}", f"{ranking.best_click_rate:.3f}"
-        table.add_row(user_type, *rankings, *rates)
+        learned, best = ", ".join(ranking.learned_ranking), ", ".join(ranking.best_ranking)
+        table.add_row(user_type, "learned", learned, f"{ranking.learned_click_rate:.3f}")
+        table.add_row("", "best", best, f"{ranking.best_click_rate:.3f}")
     return table
