@@ -31,7 +31,6 @@ application = typer.Typer(
     cls=InterruptibleGroup,
     help="Learn from clicks which item to show in which position to which type of user.",
     invoke_without_command=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
