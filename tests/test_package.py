@@ -1,16 +1,22 @@
 """The wheel and the source distribution contain everything that an installed program needs."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email import message_from_bytes
+from importlib.metadata import version
 from pathlib import Path
 from zipfile import ZipFile
 
 import httpx
 import pytest
+from packaging.requirements import Requirement
 
 import banditrank
 
@@ -19,8 +25,14 @@ PACKAGE = ROOT / "src" / "banditrank"
 BUNDLE = "swagger-ui-bundle.js"
 
 
+# Without the variable an installed package is found before the sources.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def run(*command: str | Path, cwd: Path | None = None) -> str:
-    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -74,11 +86,48 @@ def test_the_wheel_names_its_licences_and_contains_them(distributions: tuple[Pat
     assert licences == {name: (ROOT / name).read_bytes() for name in names}
 
 
+def test_the_metadata_describe_the_package(distributions: tuple[Path, Path]) -> None:
+    with ZipFile(distributions[0]) as wheel:
+        folder = f"banditrank-{banditrank.__version__}.dist-info"
+        metadata = message_from_bytes(wheel.read(f"{folder}/METADATA"))
+    assert (metadata["Name"], metadata["Version"]) == ("banditrank", banditrank.__version__)
+    assert metadata["Summary"] == banditrank.__doc__.splitlines()[0]
+    assert metadata["Author"] in (ROOT / "LICENSE").read_text()
+    assert metadata.get_all("Project-URL") == ["Paper, https://arxiv.org/abs/2311.04528"]
+    assert metadata["Description-Content-Type"].startswith("text/markdown")
+    assert metadata.get_payload(decode=True).decode().strip() == (ROOT / "README.md").read_text().strip()
+    assert {"learning to rank", "bandits"} <= set(metadata["Keywords"].split(","))
+    versions = {name.rpartition(" ")[2] for name in metadata.get_all("Classifier") if ":: 3." in name}
+    matrix = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    assert versions == set(re.findall(r'"(3\.\d+)"', matrix)), "versions of Python that are tested"
+    assert metadata["Requires-Python"] == f">={min(versions)}"
+
+
+def test_the_requirements_of_the_wheel_can_be_installed(distributions: tuple[Path, Path]) -> None:
+    """Every requirement has a version that is installed here, which the tests run with."""
+    with ZipFile(distributions[0]) as wheel:
+        folder = f"banditrank-{banditrank.__version__}.dist-info"
+        requires = message_from_bytes(wheel.read(f"{folder}/METADATA")).get_all("Requires-Dist")
+    core = [Requirement(one) for one in requires if "extra" not in one]
+    assert core
+    for requirement in core:
+        assert version(requirement.name) in requirement.specifier, str(requirement)
+
+
+def test_the_source_distribution_has_the_changelog_and_the_citation(
+    distributions: tuple[Path, Path],
+) -> None:
+    with tarfile.open(distributions[1]) as source:
+        names = {Path(name).name for name in source.getnames()}
+    assert {"CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "pyproject.toml"} <= names
+
+
 def test_the_installed_program_is_that_of_the_wheel(clean_python: Path, tmp_path: Path) -> None:
     code = "import banditrank; print(banditrank.__file__)"
     assert Path(run(clean_python, "-c", code, cwd=tmp_path).strip()).is_relative_to(clean_python.parents[1])
-    program = clean_python.with_name("banditrank")
-    assert run(program, "--version", cwd=tmp_path) == f"banditrank {banditrank.__version__}\n"
+    said = f"banditrank {banditrank.__version__}\n"
+    assert run(clean_python.with_name("banditrank"), "--version", cwd=tmp_path) == said
+    assert run(clean_python, "-m", "banditrank", "--version", cwd=tmp_path) == said
 
 
 def test_the_installed_service_has_its_pages(clean_python: Path, tmp_path: Path) -> None:
@@ -91,7 +140,7 @@ def test_the_installed_service_has_its_pages(clean_python: Path, tmp_path: Path)
 def serving(python: Path, directory: Path) -> Iterator[str]:
     command = [python.with_name("banditrank"), "serve", "--store", "memory:", "--port", "0"]
     with subprocess.Popen(
-        list(map(str, command)), cwd=directory, stderr=subprocess.PIPE, text=True
+        list(map(str, command)), cwd=directory, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stderr is not None
@@ -103,9 +152,18 @@ def serving(python: Path, directory: Path) -> Iterator[str]:
 
 def test_release_notes_are_a_section_of_the_changelog() -> None:
     program = ROOT / "tools" / "release_notes.py"
-    notes = run(sys.executable, program, "Unreleased")
+    notes = run(sys.executable, program, banditrank.__version__)
     assert notes in (ROOT / "CHANGELOG.md").read_text()
-    assert notes.startswith("### ")
+    assert notes.startswith("### Breaking")
     unknown = subprocess.run([sys.executable, str(program), "9.9"], capture_output=True, check=False)
     assert unknown.returncode == 2
-    assert unknown.stderr == b"version must be one of Unreleased, got '9.9'\n"
+    assert re.fullmatch(rb"version must be one of .*0\.2\.0.*, got '9.9'\n", unknown.stderr)
+
+
+def test_the_changelog_has_one_section_for_each_kind_of_change() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    for section in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
+        assert re.match(r"\[Unreleased\]\n|\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d\n", section), section[:40]
+        kinds = re.findall(r"^### (.+)$", section, flags=re.MULTILINE)
+        assert len(set(kinds)) == len(kinds)
+        assert set(kinds) <= {"Breaking", "Renamed", "Added", "Changed", "Fixed", "Removed", "Security"}

@@ -102,7 +102,7 @@ if TYPE_CHECKING:
         sigmoid,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "MAXIMIN",

@@ -24,6 +24,7 @@ from banditrank import (
     Problem,
     UCBRank,
     Utility,
+    __version__,
     kdd2012,
     simulate,
 )
@@ -254,20 +255,20 @@ def test_errors_on_the_cluster_are_raised_here(ray_here: RayBackend, monkeypatch
         told(
             UCBRank(coefficient=0.25),
             InvalidInputError,
-            r"^banditrank on \S+ must be the same as here: 99.0, .* got '0.1.0'",
+            rf"^banditrank on \S+ must be the same as here: 99.0, .* got '{__version__}'",
         )
     with monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "package_digest", lambda: "0000")
         told(
             UCBRank(coefficient=0.25),
             InvalidInputError,
-            r"^banditrank on .*same as here: .*source digest 0000, got '0.1.0, source digest",
+            rf"^banditrank on .*same as here: .*source digest 0000, got '{__version__}, source digest",
         )
 
 
 def test_a_machine_without_banditrank_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "banditrank", None)
-    outcome, _, found = ray_cluster._make_task()("0.1.0", "0000", b"", 0, "")
+    outcome, _, found = ray_cluster._make_task()(__version__, "0000", b"", 0, "")
     assert (outcome, found) == ("refused", "none")
 
 
