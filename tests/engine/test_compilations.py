@@ -8,8 +8,10 @@ import pytest
 from helpers.live import a_ranker, a_surface, wait_until
 from helpers.slow_compilation import compile_formula, slow_compilation
 
+from banditrank.engine._allowed_items import AllowedItems
 from banditrank.engine._compilations import Compilations
 from banditrank.engine._engine import Engine
+from banditrank.engine._policy_snapshot import PolicySnapshot
 from banditrank.errors import CompilingError
 from banditrank.storage._memory import MemoryStore
 
@@ -118,6 +120,32 @@ def test_without_a_background_requests_wait_for_the_compiler(monkeypatch: pytest
         assert engine.has_loaded
         assert len(engine.surface("slow").rank("new").items) == 2
         engine.close()
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("treatment", ["personalized", "equal"])
+def test_code_for_candidates_is_compiled_with_the_surface(
+    monkeypatch: pytest.MonkeyPatch, *, is_stored: bool, treatment: str
+) -> None:
+    surface = a_surface(treatment=treatment)
+    store, compiling, choose = MemoryStore(), [], PolicySnapshot._choose
+
+    def choose_slowly(
+        snapshot: PolicySnapshot, user_type: int, seed: bytes, allowed: AllowedItems
+    ) -> tuple[int, ...]:
+        compile_formula()
+        compiling.append(engine.compilations.surfaces)
+        return choose(snapshot, user_type, seed, allowed)
+
+    monkeypatch.setattr(PolicySnapshot, "_choose", choose_slowly)
+    if is_stored:
+        store.create_surface(surface.name, surface.definition)
+    engine = Engine(store)
+    runtime = engine.surface(surface.name) if is_stored else engine.create_surface(surface)
+    assert compiling
+    assert all(surfaces == {surface.name} for surfaces in compiling)
+    assert runtime.restricts_fast == (treatment == "personalized")
+    engine.close()
 
 
 def test_rankings_continue_while_another_treatment_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,6 +169,12 @@ class PolicySnapshot:
         with self._lock:
             return self._compute(user_type, nonce[:-1], nonce[-1] + 1)[-1]
 
+    def load_candidates_code(self) -> None:
+        """Rank the fewest candidates, if the policy can restrict its rankings, and discard the result."""
+        if self._order is None and self.policy.has_candidates:
+            with self._lock:
+                self._choose(0, self._equal_seed, AllowedItems(self.numbers[: self.surface.n_positions]))
+
     def _choose_for_all(self, allowed: AllowedItems) -> tuple[int, ...]:
         ranking = self._allowed_rankings.pop(allowed, None)
         if ranking is None:
@@ -337,8 +343,15 @@ class ArmSnapshots:
         if surface.experiment is not None:
             surface.experiment.check_surface(surface)
         by_codes = dict.fromkeys(_codes_of_arms(surface).values(), counts)
-        for snapshot in cls._of_counts(surface, 0, 0, by_codes).running:
+        snapshots = cls._of_counts(surface, 0, 0, by_codes)
+        for snapshot in snapshots.running:
             snapshot.recompute(0, bytes(NONCE_BYTES))
+        snapshots.load_candidates_code()
+
+    def load_candidates_code(self) -> None:
+        """Rank candidates once in each arm that can, so that no request waits until that code is compiled."""
+        for snapshot in self.running:
+            snapshot.load_candidates_code()
 
     def of_visits(self, visitors: Sequence[str | None], random_bytes: RandomBytes) -> list[PolicySnapshot]:
         """Return the snapshot that ranks each visit: of the visitor's arm, or of one by chance.

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -95,8 +95,6 @@ class SurfaceRuntime:
         self._random_bytes = random_bytes
         self._compilations = Compilations() if compilations is None else compilations
         self._is_deleted = False
-        # Policies and treatments that have ranked candidates.
-        self._restricted: frozenset[tuple[str, str]] = frozenset()
         self._refusal: str | None = None  # the rule that rankings would break
         self._refresh_lock = threading.Lock()
         self._current = _Definition.of(record)  # replaced as a whole: surface and revision always agree
@@ -115,6 +113,9 @@ class SurfaceRuntime:
             on_due=self._mark_due,
         )
         self._snapshots = self._new_snapshot()
+        with self._compilations.track(self.surface.name):
+            self._snapshots.load_candidates_code()
+        self._restricted = _restricted_kinds(self._snapshots.running)
         self._refreshed_at = time.monotonic()
         self._tasks = self._make_tasks()
         self._own_version = self.version  # version that this process's own commits explain
@@ -189,7 +190,7 @@ class SurfaceRuntime:
             prepared = _by_arm(
                 arms, chosen, lambda arm, types: arm.rank_allowed(types, allowed_items, self._random_bytes)
             )
-            self._restricted |= {(arm.policy_name, surface.treatment) for arm in arms}
+            self._restricted |= _restricted_kinds(arms)
         surface_id, prefix = self.surface_id, key_prefix(expires_at_ms)
         impressions = [Impression(surface_id, prefix + one.nonce, one.ranking) for one in prepared]
         if surface.unreported == "not-clicked":
@@ -329,8 +330,7 @@ class SurfaceRuntime:
     @property
     def restricts_fast(self) -> bool:
         """Whether a ranking of candidates neither compiles nor solves anything."""
-        kinds = {(one.policy_name, one.surface.treatment) for one in self._snapshots.running}
-        is_compiled = kinds <= self._restricted  # code that ranked candidates before
+        is_compiled = _restricted_kinds(self._snapshots.running) <= self._restricted
         return is_compiled and self._snapshots.policy.surface.treatment == "personalized"
 
     def policy_snapshot(self) -> PolicySnapshot:
@@ -465,6 +465,11 @@ class SurfaceRuntime:
         if not self._is_stale():
             return inf
         return max(0.0, self._refreshed_at + self.surface.refresh_seconds - time.monotonic())
+
+
+def _restricted_kinds(snapshots: Iterable[PolicySnapshot]) -> frozenset[tuple[str, str]]:
+    """Return the policies and treatments of snapshots whose code for candidates is compiled."""
+    return frozenset((one.policy_name, one.surface.treatment) for one in snapshots)
 
 
 def _by_arm(
