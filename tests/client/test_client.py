@@ -303,6 +303,15 @@ def test_retries_are_bounded(max_retries: int) -> None:
         Client("http://service", max_retries=max_retries)
 
 
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:8420", "localhost:8420", "ftp://shop", "http://", "http://a:b", 8420]
+)
+def test_urls_that_cannot_be_requested_are_refused(kind: type, url: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"base_url must be a URL such as http://127.0.0.1:8420, got"):
+        kind(url, default_order=["ad-1"])
+
+
 def test_ranker_and_clients_have_the_same_methods_and_arguments() -> None:
     def signatures(kind: type, *left_out: str) -> dict[str, list[tuple[str, object, object]]]:
         return {

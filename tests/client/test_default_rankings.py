@@ -265,7 +265,7 @@ def test_a_service_that_comes_back_issues_rankings_again(client_class: Any) -> N
 
 @pytest.mark.parametrize("default_order", ["ad-1", ["a", "a"], ["a", ""], [1]])
 def test_invalid_default_orders_are_refused(default_order: Any) -> None:
-    message = "default_order must consist of different names, got"
+    message = "default_order must be a list of different names, got"
     with pytest.raises(InvalidInputError, match=message):
         Client("http://s", default_order=default_order)
     with Client("http://s") as client, pytest.raises(InvalidInputError, match=message):

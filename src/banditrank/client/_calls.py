@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
@@ -266,6 +266,30 @@ def _parse_feedback_results(response: Any) -> list[str | Exception]:
         problem_error(one["problem"]) if one["status"] == "rejected" else str(one["status"])
         for one in response["results"]
     ]
+
+
+def check_base_url(url: str) -> str:
+    """Return the URL of a service. A default order would hide that requests cannot be sent to another.
+
+    Raises
+    ------
+    InvalidInputError
+        If it has another scheme than http and https, or no host.
+
+    Examples
+    --------
+    >>> check_base_url("shop:8420")
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: base_url must be a URL such as http://127.0.0.1:8420, got 'shop:8420'
+    """
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (AttributeError, TypeError, ValueError):  # not text, or not a port
+        is_valid = False
+    if not is_valid:
+        raise InvalidInputError("base_url", f"must be a URL such as {DEFAULT_URL}", url)
+    return url
 
 
 def auth_headers(api_key: str | None) -> dict[str, str]:

@@ -162,12 +162,12 @@ def check_default_order(default_order: Iterable[str] | None) -> tuple[str, ...] 
     ('ad-1', 'ad-2')
     >>> check_default_order("ad-1")
     Traceback (most recent call last):
-    banditrank.errors.InvalidInputError: default_order must consist of different names, got 'ad-1'
+    banditrank.errors.InvalidInputError: default_order must be a list of different names, got 'ad-1'
     """
     if default_order is None:
         return None
     names = () if isinstance(default_order, str) else tuple(default_order)
     is_valid = all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)
     if isinstance(default_order, str) or not is_valid:
-        raise InvalidInputError("default_order", "must consist of different names", default_order)
+        raise InvalidInputError("default_order", "must be a list of different names", default_order)
     return names

@@ -45,7 +45,8 @@ class Client:
     Raises
     ------
     InvalidInputError
-        If `max_retries` or `rank_timeout_seconds` is out of range, or the default order is invalid.
+        If the URL or the default order is invalid, or `max_retries` or `rank_timeout_seconds` is out of
+        range.
     ServiceError
         Raised by all methods, if the service refuses a request or cannot be reached.
 
@@ -75,7 +76,8 @@ class Client:
         self._rank_timeout_seconds = check_number("rank_timeout_seconds", rank_timeout_seconds, 0.001, 3600.0)
         self._default_rankings = DefaultRankings()
         headers = calls.auth_headers(api_key)
-        self._http = httpx.Client(base_url=base_url, headers=headers, transport=transport)
+        url = calls.check_base_url(base_url)
+        self._http = httpx.Client(base_url=url, headers=headers, transport=transport)
 
     def rank(
         self,
