@@ -77,9 +77,21 @@ def test_definitions_survive_json() -> None:
         ({"name": "a", "arms": [], "lvel": 0.9}, "experiment must be one of name, arms, level .did you mean"),
         ({"name": "a"}, "experiment must have arms"),
         ({"name": "a", "arms": "all"}, "arms must be a list of arms, got 'all'"),
-        ({"name": "a", "arms": ["b"]}, "arms must be an object with settings, got 'b'"),
-        ({"name": "a", "arms": [{"name": "b"}]}, "arms must have share"),
-        ({"name": "a", "arms": [{"name": "b", "share": 0.1, "size": 1}]}, "arms must be one of name"),
+        ({"name": "a", "arms": ["b"]}, r"experiment.arms\[0\] must be an object with settings, got 'b'"),
+        ({"name": "a", "arms": [{"name": "b"}]}, r"experiment.arms\[0\] must have share"),
+        (
+            {"name": "a", "arms": [{"name": "b", "share": 0.1, "size": 1}]},
+            r"experiment.arms\[0\] must be one of name",
+        ),
+        (
+            {"name": "a", "arms": [{"name": "b", "share": 0.1}, {"name": "c", "share": 2}]},
+            r"experiment.arms\[1\].share must be a number from 0 to 1, got 2",
+        ),
+        (
+            {"name": "a", "arms": [{"name": "b", "share": 0.6}, {"name": "c", "share": 0.6}]},
+            "experiment.arms.share must leave a share for the surface's policy, got 1.2",
+        ),
+        ({"name": "A", "arms": [{"name": "b", "share": 0.6}]}, "^experiment.name must be"),
     ],
 )
 def test_invalid_documents_are_rejected(values: dict, message: str) -> None:
@@ -94,9 +106,9 @@ def test_fixed_orders_must_fit_the_surface() -> None:
         SurfaceExperiment("autumn", [Arm("editors", 0.1, "fixed", order)]).check_surface(surface)
 
     check("c", "a", "e", "b")
-    with pytest.raises(UnknownNameError, match=r"arms.order must be one of a, b, c, d, e, got 'z'"):
+    with pytest.raises(UnknownNameError, match=r"arms\[0\].order must be one of a, b, c, d, e, got 'z'"):
         check("a", "b", "z")
-    with pytest.raises(InvalidInputError, match=r"arms.order must have at least 3 items that"):
+    with pytest.raises(InvalidInputError, match=r"arms\[0\].order must have at least 3 items that"):
         check("a", "b", "e")
     SurfaceExperiment("autumn", [Arm("old", 0.1, "ucb-rank")]).check_surface(surface)
 

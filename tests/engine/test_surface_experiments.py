@@ -116,7 +116,7 @@ def test_other_settings_keep_the_codes() -> None:
         ),
         (
             SurfaceExperiment("winter", [Arm("editors", 0.1, "fixed", ("a", "d"))]),
-            "arms.order must have at least 2 items that are not retired, got 1",
+            r"experiment.arms\[0\].order must have at least 2 items that are not retired, got 1",
         ),
     ],
 )
@@ -137,7 +137,7 @@ def test_codes_are_not_reused() -> None:
 
 
 def test_fixed_orders_must_have_known_items() -> None:
-    with pytest.raises(UnknownNameError, match=r"arms\.order must be one of a, b, c, d, e, got 'z'"):
+    with pytest.raises(UnknownNameError, match=r"arms\[0\]\.order must be one of a, b, c, d, e, got 'z'"):
         a_surface(experiment=SurfaceExperiment("autumn", [Arm("editors", 0.1, "fixed", ("a", "z"))]))
     with pytest.raises(InvalidInputError, match="experiment must be a SurfaceExperiment, got 'autumn'"):
         a_surface(experiment="autumn")
@@ -253,7 +253,9 @@ def test_fixed_orders_follow_the_catalogue() -> None:
         ranker.retire_items(["e"])
         shown = [one.items for one in ranker.rank_batch(["new"] * 20) if one.arm == "editors"]
         assert set(shown) == {("c", "a")}, "the other items follow those of the order"
-        with pytest.raises(InvalidInputError, match=r"arms\.order must have at least 2 items that are not"):
+        with pytest.raises(
+            InvalidInputError, match=r"arms\[0\]\.order must have at least 2 items that are not"
+        ):
             ranker.set_experiment(SurfaceExperiment("autumn", [replace(arm, share=0.5)]))
         ranker.set_experiment(SurfaceExperiment("autumn", [replace(arm, share=0.0)]))
         assert {one.arm for one in ranker.rank_batch(["new"] * 20)} == {"policy"}

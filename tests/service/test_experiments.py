@@ -86,9 +86,9 @@ def test_the_asynchronous_client_sends_visitors() -> None:
         ({"name": "autumn", "arms": []}, "experiment.arms"),
         ({"name": "Autumn", "arms": ARMS}, "experiment.name"),
         ({"name": "autumn", "arms": [{"name": "a", "share": 2}]}, "experiment.arms[0].share"),
-        ({"name": "autumn", "arms": [{"name": "policy", "share": 0.1}]}, "arms.name"),
-        ({"name": "autumn", "arms": [ARMS[1] | {"order": ["e", "z"]}]}, "arms.order"),
-        ({"name": "autumn", "arms": [ARMS[0] | {"policy": "best"}]}, "arms.policy"),
+        ({"name": "autumn", "arms": [{"name": "policy", "share": 0.1}]}, "experiment.arms[0].name"),
+        ({"name": "autumn", "arms": [ARMS[1] | {"order": ["e", "z"]}]}, "experiment.arms[0].order"),
+        ({"name": "autumn", "arms": [ARMS[0] | {"policy": "best"}]}, "experiment.arms[0].policy"),
         ({"name": "summer", "arms": ARMS[:1]}, "arms"),
     ],
 )

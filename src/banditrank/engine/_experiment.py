@@ -104,6 +104,28 @@ class Arm:
         if not isinstance(self.is_learned_from, bool):
             raise InvalidInputError("arms.is_learned_from", "must be true or false", self.is_learned_from)
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], number: int) -> "Arm":
+        """Return the arm with settings as in `SurfaceExperiment.to_dict`.
+
+        Parameters
+        ----------
+        values
+            The settings.
+        number
+            Number of the arm in its experiment, from 0, which errors name.
+
+        Raises
+        ------
+        InvalidInputError
+            If a setting is unknown, missing, or breaks its rule.
+        """
+        try:
+            return cls(**_known_settings("arms", values, cls, ("name", "share")))
+        except InvalidInputError as error:
+            field = f"experiment.arms[{number}]{error.field.removeprefix('arms')}"
+            raise InvalidInputError(field, error.rule, error.value) from None
+
     def _checked_order(self) -> tuple[str, ...]:
         if not isinstance(self.order, list | tuple) or not all(isinstance(item, str) for item in self.order):
             raise InvalidInputError("arms.order", "must be a list of items", self.order)
@@ -196,11 +218,11 @@ class SurfaceExperiment:
         """
         self.check_names(surface)
         active = set(surface.active_items)
-        for arm in self.arms:
+        for number, arm in enumerate(self.arms):
             n_active = sum(item in active for item in arm.order)
             if arm.policy == FIXED and arm.share > 0 and n_active < surface.n_positions:
                 rule = f"must have at least {surface.n_positions} items that are not retired"
-                raise InvalidInputError("arms.order", rule, n_active)
+                raise InvalidInputError(f"experiment.arms[{number}].order", rule, n_active)
 
     def check_names(self, surface: "Surface") -> None:
         """Check that a surface has the items of fixed orders, retired or not, and can use the policies.
@@ -211,13 +233,13 @@ class SurfaceExperiment:
             As for `check_surface`.
         """
         known = set(surface.items)
-        for arm in self.arms:
+        for number, arm in enumerate(self.arms):
             if arm.policy != FIXED:
                 policy = arm_policy(arm, surface)
                 policy.kernel(n_items=len(surface.items), n_positions=surface.n_positions)
             for item in arm.order:
                 if item not in known:
-                    raise UnknownNameError("arms.order", item, surface.items)
+                    raise UnknownNameError(f"experiment.arms[{number}].order", item, surface.items)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all settings as JSON-compatible values."""
@@ -235,9 +257,13 @@ class SurfaceExperiment:
         """
         checked = _known_settings("experiment", values, cls, ("name", "arms"))
         if not isinstance(checked["arms"], list | tuple):
-            raise InvalidInputError("arms", "must be a list of arms", checked["arms"])
-        arms = [Arm(**_known_settings("arms", arm, Arm, ("name", "share"))) for arm in checked["arms"]]
-        return cls(**checked | {"arms": arms})
+            raise InvalidInputError("experiment.arms", "must be a list of arms", checked["arms"])
+        arms = [Arm.from_dict(arm, number) for number, arm in enumerate(checked["arms"])]
+        try:
+            return cls(**checked | {"arms": arms})
+        except InvalidInputError as error:
+            field = f"experiment.{error.field.removeprefix('experiment.')}"
+            raise InvalidInputError(field, error.rule, error.value) from None
 
 
 def arm_policy(arm: Arm, surface: "Surface") -> CompiledPolicy:
