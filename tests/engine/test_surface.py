@@ -27,7 +27,10 @@ from banditrank.errors import InvalidInputError, UnknownFieldError
             "items must be a list of 1 to 10,000 names, got 10001",
         ),
         ({"n_positions": 0}, "n_positions must be a whole number from 1 to 100, got 0"),
-        ({"n_positions": 6}, "n_positions must be a whole number from 1 to 5"),
+        (
+            {"n_positions": 6},
+            "n_positions must be a whole number from 1 to 5, the number of active items, got 6",
+        ),
         ({"n_positions": 2.0}, "n_positions must be a whole number"),
         ({"n_positions": 4, "retired": ["a", "b"]}, "n_positions must be a whole number from 1 to 3"),
         ({"user_types": []}, "user_types must be a list of 1 to 1,000 names, got 0"),

@@ -39,7 +39,7 @@ def test_rankings_keep_to_candidates_and_pins(treatment: str, refresh_seconds: f
         (
             {"candidates": ["a"]},
             "candidates",
-            "must leave at least 2, one for each position that is not pinned",
+            "must leave at least 2 items, one for each position that is not pinned",
         ),
         ({"candidates": ["a", "z"]}, "candidates", "candidates must be one of a, b, c, d, e, got 'z'"),
         ({"candidates": []}, "candidates", "candidates must be"),

@@ -27,7 +27,11 @@ HOSTILE = "<script>\n\x1b[31m" + "x" * 100_000
 INVALID_SURFACES: list[tuple[dict[str, Any], str, str]] = [
     ({"n_positions": 0}, "n_positions", "n_positions must be a whole number from 1 to 100, got 0"),
     ({"n_positions": 101}, "n_positions", "n_positions must be a whole number from 1 to 100, got 101"),
-    ({"n_positions": 4}, "n_positions", "n_positions must be a whole number from 1 to 3, got 4"),
+    (
+        {"n_positions": 4},
+        "n_positions",
+        "n_positions must be a whole number from 1 to 3, the number of active items, got 4",
+    ),
     ({"n_positions": 1.5}, "n_positions", "n_positions must be a whole number from 1 to 100, got 1.5"),
     ({"n_positions": True}, "n_positions", "n_positions must be a whole number from 1 to 100, got True"),
     ({"n_positions": "2"}, "n_positions", "n_positions must be a whole number from 1 to 100, got '2'"),

@@ -63,25 +63,26 @@ class AllowedItems(NamedTuple):
             found = {_number("candidates", item, numbers) for item in _names("candidates", given)}
             allowed = tuple(sorted(found - excluded))
         made = cls(allowed, pins)
-        made._check_size(surface)
+        made._check_size(surface, "exclude" if candidates is None else "candidates")
         return made
 
-    def _check_size(self, surface: Surface) -> None:
+    def _check_size(self, surface: Surface, field: str) -> None:
         n_free = surface.n_positions - len(self.pinned)
         items = surface.active_numbers if self.candidates is None else self.candidates
         n_left = len(set(items) - {item for _, item in self.pinned})
         if n_left >= n_free:
             return
-        rule = f"must leave at least {n_free}, one for each position that is not pinned"
         if not surface.allow_short_rankings:
-            raise InvalidInputError("candidates", rule, f"{n_left} items")
+            n_needed = f"{n_free} item{'' if n_free == 1 else 's'}"
+            rule = f"must leave at least {n_needed}, one for each position that is not pinned"
+            raise InvalidInputError(field, rule, n_left)
         n_shown = n_left + len(self.pinned)
         if n_shown == 0:
-            raise InvalidInputError("candidates", "must leave at least one item", "0 items")
+            raise InvalidInputError(field, "must leave at least one item", 0)
         last = max((position for position, _ in self.pinned), default=0)
         if last >= n_shown:
-            rule = f"must be within the {n_shown} positions that candidates and pinned items fill"
-            raise InvalidInputError("pinned", rule, f"position {last + 1}")
+            rule = f"must be a position from 1 to {n_shown}, which candidates and pinned items fill"
+            raise InvalidInputError(f"pinned.{last + 1}", rule, last + 1)
 
     def allows(self, items: Sequence[int]) -> bool:
         """Return whether a ranking shows candidates and pinned items only, the latter at their positions."""

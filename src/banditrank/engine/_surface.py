@@ -144,9 +144,9 @@ class Surface:
     ('a', 'b', 'c')
     >>> surface.with_retired(["b"]).active_items
     ('a', 'c')
-    >>> Surface("home", items=["a"], n_positions=2)
+    >>> Surface("home", items=["a"], n_positions=0)
     Traceback (most recent call last):
-    banditrank.errors.InvalidInputError: n_positions must be a whole number from 1 to 1, got 2
+    banditrank.errors.InvalidInputError: n_positions must be a whole number from 1 to 100, got 0
     """
 
     name: str
@@ -180,8 +180,11 @@ class Surface:
                 raise UnknownNameError("retired", name, self.items)
         if not self.active_items:
             raise InvalidInputError("retired", "must leave at least one item", list(self.retired))
-        for max_positions in (MAX_POSITIONS, len(self.active_items)):
-            n_positions = check_integer("n_positions", self.n_positions, 1, max_positions)
+        n_positions = check_integer("n_positions", self.n_positions, 1, MAX_POSITIONS)
+        n_active = len(self.active_items)
+        if n_positions > n_active:
+            rule = f"must be a whole number from 1 to {n_active}, the number of active items"
+            raise InvalidInputError("n_positions", rule, n_positions)
         object.__setattr__(self, "n_positions", n_positions)
         cells = len(self.user_types) * len(self.items) * self.n_positions
         if cells > MAX_CELLS:
@@ -293,7 +296,7 @@ class Surface:
                 raise UnknownNameError("items", name, self.active_items)
         left = len(active) - len(retired)
         if left < self.n_positions:
-            rule = f"must leave at least {self.n_positions}, one for each position"
+            rule = f"must leave at least {self.n_positions} items, one for each position"
             raise InvalidInputError("items", rule, left)
         return replace(self, retired=(*self.retired, *retired))
 
