@@ -85,7 +85,10 @@ INVALID = [
     ({"CONFIG": "range.toml"}, "range.toml: port must be a whole number from 0 to 65,535, got 70000"),
     ({"CONFIG": "type.toml"}, "type.toml: require_keys must be true or false, got 'yes'"),
     ({"CONFIG": "list.toml"}, "list.toml: allow_origins must be a list, got 'loopback'"),
-    ({"CONFIG": "unknown.toml"}, r"^unknown.toml must be one of .* \(did you mean port\?\), got 'prot'$"),
+    (
+        {"CONFIG": "unknown.toml"},
+        r"^unknown.toml: setting must be one of .* \(did you mean port\?\), got 'prot'$",
+    ),
     ({"PROT": "1"}, r"^environment variable must be one of .* \(did you mean BANDITRANK_PORT\?\), got"),
     (
         {"PORT": "tcp://10.0.0.1:8420", "SERVICE_HOST": "10.0.0.1"},

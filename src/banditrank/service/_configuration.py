@@ -127,7 +127,7 @@ def load_settings(
     given = given_settings(config, environment)
     for name, (value, source) in given.items():
         if name not in defaults:
-            raise UnknownNameError(source.removesuffix(f": {name}"), name, defaults)
+            raise UnknownNameError(f"{source.removesuffix(name)}setting", name, defaults)
         if name == "store" and source != STORE_VARIABLE and isinstance(value, str) and has_password(value):
             path = source.removesuffix(": store")
             if not is_private(Path(path)):
