@@ -127,7 +127,7 @@ def test_the_next_visit_ends_the_one_before(open_page: OpenPage, example: str, s
 
 def test_the_default_order_is_shown_while_the_service_is_away(browser: Browser, example: str) -> None:
     with page_of(browser, f"{example}?service=http://127.0.0.1:{free_port()}") as page:
-        wait_for_status(page, "Default order: the service is away.")
+        wait_for_status(page, "Default ranking: the service is away.")
         assert page.locator("li").all_inner_texts() == ["ad-1", "ad-2"]
         page.locator("a").nth(1).click()
         wait_for_status(page, "ad-2: ignored.")
@@ -138,7 +138,7 @@ def test_the_last_ranking_is_shown_while_the_service_is_away(browser: Browser, e
         items = shown_items(page)
         page.route("**/v1/**", lambda route: route.abort())
         page.get_by_role("button", name="Next visit").click()
-        wait_for_status(page, "Default order: the service is away.")
+        wait_for_status(page, "Default ranking: the service is away.")
         assert page.locator("li").all_inner_texts() == items
 
 
