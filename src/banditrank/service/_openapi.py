@@ -85,7 +85,7 @@ def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
             "title": "banditrank",
             "version": __version__,
             "description": "Ranks items for each type of user, and learns from clicks. The type of an error "
-            "is urn:banditrank:problem: followed by its name, which is in brackets here.",
+            "is urn:banditrank:problem:NAME; each operation lists the names of its errors in brackets.",
         },
         "tags": [{"name": name, "description": description} for name, description in _TAGS.values()],
         "paths": paths,
