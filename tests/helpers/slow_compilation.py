@@ -8,6 +8,7 @@ import numba
 import pytest
 
 from banditrank.counts._counts import Counts
+from banditrank.engine._experiment import Arm
 from banditrank.engine._policy_snapshot import PolicySnapshot
 from banditrank.engine._surface import Surface
 
@@ -54,10 +55,16 @@ def slow_compilation(monkeypatch: pytest.MonkeyPatch, *surfaces: str) -> Iterato
     slow, make = SlowCompilation(*surfaces), PolicySnapshot.__init__
 
     def make_slowly(
-        snapshot: PolicySnapshot, surface: Surface, revision: int, version: int, counts: Counts
+        snapshot: PolicySnapshot,
+        surface: Surface,
+        revision: int,
+        version: int,
+        counts: Counts,
+        *,
+        arm: Arm | None = None,
     ) -> None:
         slow.run(surface)
-        make(snapshot, surface, revision, version, counts)
+        make(snapshot, surface, revision, version, counts, arm=arm)
 
     monkeypatch.setattr(PolicySnapshot, "__init__", make_slowly)
     try:
