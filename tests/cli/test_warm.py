@@ -205,9 +205,10 @@ def test_health_checks_a_service(capsys: pytest.CaptureFixture, monkeypatch: pyt
 
 
 def test_health_of_no_service_is_an_error(capsys: pytest.CaptureFixture) -> None:
-    status, output, complaint = run(capsys, "health", "--url", f"http://127.0.0.1:{free_port()}")
+    address = f"127.0.0.1:{free_port()}"
+    status, output, complaint = run(capsys, "health", "--url", f"http://{address}")
     assert (status, output) == (1, "")
-    assert complaint.startswith("banditrank: the service does not respond: ")
+    assert complaint.startswith(f"banditrank: the service at {address} does not respond: ")
     assert complaint.count("\n") == 1
 
 
@@ -256,7 +257,7 @@ def test_health_refuses_the_settings_that_serve_refuses(
 def test_a_host_that_cannot_be_looked_up_does_not_respond(capsys: pytest.CaptureFixture, host: str) -> None:
     status, _, complaint = run(capsys, "health", "--url", f"http://{host}")
     assert status == 1
-    assert complaint.startswith("banditrank: the service does not respond: ")
+    assert complaint.startswith(f"banditrank: the service at {host} does not respond: ")
 
 
 def test_health_imports_nothing_heavy() -> None:

@@ -42,7 +42,8 @@ def health_command(
             response = connection.getresponse()
             status, body = response.status, response.read(65_536)
     except (OSError, HTTPException, ValueError) as error:  # ValueError: not a name that can be looked up
-        typer.echo(f"banditrank: the service does not respond: {one_line(error)}", err=True)
+        where = host if port is None else f"{host}:{port}"
+        typer.echo(f"banditrank: the service at {where} does not respond: {one_line(error)}", err=True)
         raise typer.Exit(1) from None
     if status != 200:
         typer.echo(f"banditrank: the service returned status {status}{_detail(body)}", err=True)
