@@ -104,15 +104,18 @@ def test_other_settings_keep_the_codes() -> None:
 @pytest.mark.parametrize(
     ("experiment", "message"),
     [
-        (experiment_of(0.1), r"arms must start with arm-0, arm-1 \(a share of 0 stops an arm\), got"),
+        (
+            experiment_of(0.1),
+            r"^experiment.arms must start with arm-0, arm-1 \(a share of 0 stops an arm\), got",
+        ),
         (SurfaceExperiment("autumn", [Arm("b", 0.1), Arm("a", 0.1)]), "arms must start with arm-0, arm-1"),
         (
             experiment_of(0.1, 0.1, policy="ucb-rank"),
-            "arms.policy must stay random for arm arm-0: add an arm",
+            r"experiment.arms\[0\].policy must stay random for arm arm-0: add an arm",
         ),
         (
             experiment_of(0.1, 0.1, is_learned_from=True),
-            "arms.is_learned_from must stay false for arm arm-0: add an arm, got True",
+            r"experiment.arms\[0\].is_learned_from must stay false for arm arm-0: add an arm, got True",
         ),
         (
             SurfaceExperiment("winter", [Arm("editors", 0.1, "fixed", ("a", "d"))]),

@@ -89,7 +89,7 @@ def test_the_asynchronous_client_sends_visitors() -> None:
         ({"name": "autumn", "arms": [{"name": "policy", "share": 0.1}]}, "experiment.arms[0].name"),
         ({"name": "autumn", "arms": [ARMS[1] | {"order": ["e", "z"]}]}, "experiment.arms[0].order"),
         ({"name": "autumn", "arms": [ARMS[0] | {"policy": "best"}]}, "experiment.arms[0].policy"),
-        ({"name": "summer", "arms": ARMS[:1]}, "arms"),
+        ({"name": "summer", "arms": ARMS[:1]}, "experiment.arms"),
     ],
 )
 def test_invalid_experiments_name_the_field(experiment: dict, field: str) -> None:

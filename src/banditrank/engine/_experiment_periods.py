@@ -138,12 +138,15 @@ def _check_arms(periods: Sequence[ExperimentPeriod], experiment: SurfaceExperime
     for period in (one for one in periods if one.experiment == experiment.name):
         if names[: len(period.arms)] != period.arms:
             rule = f"must start with {', '.join(period.arms[1:])} (a share of 0 stops an arm)"
-            raise InvalidInputError("arms", rule, list(names[1:]))
-        for arm, policy, code in zip(experiment.arms, period.policies[1:], period.codes[1:], strict=False):
+            raise InvalidInputError("experiment.arms", rule, list(names[1:]))
+        kept = zip(experiment.arms, period.policies[1:], period.codes[1:], strict=False)
+        for number, (arm, policy, code) in enumerate(kept):
             if arm.policy != policy:
                 rule = f"must stay {policy} for arm {arm.name}: add an arm"
-                raise InvalidInputError("arms.policy", rule, arm.policy)
+                raise InvalidInputError(f"experiment.arms[{number}].policy", rule, arm.policy)
             was_learned_from = code in period.learned_codes
             if code and arm.is_learned_from != was_learned_from:
                 rule = f"must stay {str(was_learned_from).lower()} for arm {arm.name}: add an arm"
-                raise InvalidInputError("arms.is_learned_from", rule, arm.is_learned_from)
+                raise InvalidInputError(
+                    f"experiment.arms[{number}].is_learned_from", rule, arm.is_learned_from
+                )
