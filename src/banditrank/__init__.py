@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     )
     from banditrank.simulation import (
         SimulationResult,
+        draw_regret,
         equal_regret,
         personalized_regret,
         plot_regret,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         FrontierPoint,
         Solution,
         best_equal_ranking,
+        draw_frontier,
         equality_report,
         pareto_frontier,
         plot_frontier,
@@ -164,6 +166,8 @@ __all__ = [
     "best_equal_ranking",
     "best_personalized_rankings",
     "confidence_intervals",
+    "draw_frontier",
+    "draw_regret",
     "equal_regret",
     "equality_report",
     "estimate",
@@ -256,6 +260,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             ),
             "simulation": (
                 "SimulationResult",
+                "draw_regret",
                 "equal_regret",
                 "personalized_regret",
                 "plot_regret",
@@ -267,6 +272,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "FrontierPoint",
                 "Solution",
                 "best_equal_ranking",
+                "draw_frontier",
                 "equality_report",
                 "pareto_frontier",
                 "plot_frontier",

@@ -376,7 +376,7 @@ def test_a_result_tells_what_it_is() -> None:
     result = simulate(UCBRank(coefficient=0.25), kdd2012(), 300, 2, 5)
     text = repr(result)
     assert text.startswith("<SimulationResult ucb-rank-personalized-0.25 on kdd2012: 2 of 2 replications")
-    assert result.plot().get_ylabel() == "regret"
+    assert result.plot().axes[0].get_ylabel() == "regret"
     with pytest.raises(InvalidInputError, match="results must hold at least one"):
         plot_regret([])
 
@@ -391,8 +391,8 @@ def test_a_legend_tells_policies_apart() -> None:
         *(TopRank(horizon=100), TopRank(horizon=100, order=[[1, 0]])),
     ]
     results = [simulate(policy, kdd2012(), 10, 1, 5) for policy in policies]
-    shown = [text.get_text() for text in plot_regret(results).get_legend().get_texts()]
-    assert shown == [result.label for result in results]
+    shown = [text.get_text() for text in plot_regret(results).axes[0].get_legend().get_texts()]
+    assert shown == [result.label.replace("-personalized", "") for result in results]
     assert len(set(shown)) == len(policies)
 
 

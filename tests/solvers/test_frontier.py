@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banditrank import (
+    FrontierPoint,
     InvalidInputError,
     Problem,
     alpha_fair,
@@ -16,6 +17,7 @@ from banditrank import (
     plot_frontier,
     save_frontier_plot,
 )
+from banditrank._figures import Size
 from banditrank.model._generators import FAMILIES
 
 
@@ -57,21 +59,24 @@ def test_an_arbitrary_ranking_is_marked_and_not_drawn() -> None:
     problem = Problem([0.5, 0.5], [[1.0], [1.0]], [[0.0, 0.0], [0.8, 0.4]])  # nothing appeals to type-1
     points = pareto_frontier(problem, alphas=[1])
     assert [point.is_arbitrary for point in points] == [False, True, False]
-    labels = [text.get_text() for text in plot_frontier(points).texts]
+    labels = [text.get_text() for text in plot_frontier(points).axes[0].texts]
     assert not any("nash" in label for label in labels)
     with pytest.raises(InvalidInputError, match="must contain one that is not arbitrary"):
         plot_frontier([points[1]])
 
 
 def test_utilities_that_choose_the_same_ranking_share_a_label() -> None:
-    labels = {text.get_text() for text in plot_frontier(pareto_frontier(example())).texts} - {""}
-    assert labels == {"utilitarian, α=0.5", "nash", "α=2", "α=5", "maximin", "personalized"}
+    labels = {text.get_text() for text in plot_frontier(pareto_frontier(example())).axes[0].texts} - {""}
+    assert labels >= {"utilitarian, α=0.5", "nash", "α=2", "α=5", "maximin"}
+    assert len(labels) == 6
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(s, marks=pytest.mark.campaign) for s in range(2, 6))])
-def test_labels_overlap_neither_each_other_nor_a_marker(seed: int) -> None:
-    axes = plot_frontier(pareto_frontier(example(seed), alphas=[0.2, 0.5, 1, 2, 5, 10]))
-    axes.get_figure().draw_without_rendering()
+@pytest.mark.parametrize("size", [None, "column"])
+def test_labels_overlap_neither_each_other_nor_a_marker(seed: int, size: Size | None) -> None:
+    figure = plot_frontier(pareto_frontier(example(seed), alphas=[0.2, 0.5, 1, 2, 5, 10]), size=size)
+    (axes,) = figure.axes
+    figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
     marks = [line for line in axes.lines if line.get_marker() in ("o", "D")]
     frame = axes.get_window_extent()
@@ -87,9 +92,9 @@ def test_uncertified_points_are_hollow_and_labelled() -> None:
     points = pareto_frontier(example(), alphas=[])
     for gap, told in ((0.25, "gap 0.25"), (np.inf, "gap unknown")):
         last = replace(points[-1], solution=replace(points[-1].solution, is_certified=False, gap=gap))
-        axes = plot_frontier([points[0], last])
+        (axes,) = plot_frontier([points[0], last]).axes
         assert f"maximin\n(not certified: {told})" in [text.get_text() for text in axes.texts]
-        assert [line.get_markerfacecolor() for line in axes.lines[:2]] == ["#0072b2", "white"]
+        assert [line.get_markerfacecolor() for line in axes.lines[:2]] == ["C0", "white"]
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
@@ -100,9 +105,40 @@ def test_figures_are_written(tmp_path: Path, ending: str) -> None:
 
 
 def test_nearly_equal_values_are_not_magnified() -> None:
-    axes = plot_frontier(pareto_frontier(kdd2012()))  # worst-off values of 0.4904 and 0.4906
+    (axes,) = plot_frontier(pareto_frontier(kdd2012())).axes  # worst-off values of 0.4904 and 0.4906
     low, high = axes.get_ylim()
-    assert high - low > 0.04
+    assert high - low > 0.02
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_points_fill_the_axes_and_the_price_grows_to_the_right(seed: int) -> None:
+    points = pareto_frontier(example(seed))
+    (axes,) = plot_frontier(points).axes
+    for limits, values in (
+        (axes.get_xlim(), [point.price_of_equality for point in points]),
+        (axes.get_ylim(), [point.worst for point in points]),
+    ):
+        assert limits[0] < min(values) < max(values) < limits[1]
+        assert max(values) - min(values) > 0.7 * (limits[1] - limits[0])
+
+
+def test_personalized_treatment_is_a_diamond_only_where_it_is_near() -> None:
+    def diamonds(points: list[FrontierPoint]) -> list[list[float]]:
+        (axes,) = plot_frontier(points).axes
+        return [line.get_xydata().tolist()[0] for line in axes.lines if line.get_marker() == "D"]
+
+    near, far = pareto_frontier(kdd2012(), alphas=[]), pareto_frontier(example(2), alphas=[])
+    assert diamonds(near) == [[0, pytest.approx(0.4906, abs=1e-4)]]
+    assert not diamonds(far)
+    texts = [text.get_text() for text in plot_frontier(far).axes[0].texts]
+    assert "◇ personalized, off the scale: 0.407 at 0%" in texts
+
+
+def test_titles_and_labels_are_those_given() -> None:
+    points = pareto_frontier(kdd2012(), alphas=[])
+    (axes,) = plot_frontier(points, title="$\\alpha$", x_label="lost", y_label="worst").axes
+    assert axes.get_title("left") == "$\\alpha$"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("lost", "worst")
 
 
 def test_odd_names_are_drawn(tmp_path: Path) -> None:
@@ -133,7 +169,7 @@ def test_a_distant_label_is_connected_to_its_marker() -> None:
         )
         for number, scale in enumerate(np.linspace(0.95, 1.0, 9))
     ]
-    axes = plot_frontier(crowd)
+    (axes,) = plot_frontier([*crowd, points[-1]]).axes
     leaders = [text for text in axes.texts if not text.get_text()]
     assert leaders
     labels = [text.get_window_extent() for text in axes.texts if text.get_text()]

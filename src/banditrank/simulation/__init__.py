@@ -7,7 +7,7 @@ from banditrank._lazy import lazy_exports
 if TYPE_CHECKING:
     from banditrank.simulation._backends.base import Backend
     from banditrank.simulation._backends.ray_cluster import RayBackend
-    from banditrank.simulation._plots import plot_final_regret, plot_regret, save_plot
+    from banditrank.simulation._plots import draw_final_regret, draw_regret, plot_regret, save_plot
     from banditrank.simulation._regret import equal_regret, personalized_regret
     from banditrank.simulation._result import SimulationResult
     from banditrank.simulation._run import replicate
@@ -17,9 +17,10 @@ __all__ = [
     "Backend",
     "RayBackend",
     "SimulationResult",
+    "draw_final_regret",
+    "draw_regret",
     "equal_regret",
     "personalized_regret",
-    "plot_final_regret",
     "plot_regret",
     "replicate",
     "save_plot",
@@ -33,7 +34,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             "_backends.base": ("Backend",),
             "_backends.ray_cluster": ("RayBackend",),
             "_plots": (
-                "plot_final_regret",
+                "draw_final_regret",
+                "draw_regret",
                 "plot_regret",
                 "save_plot",
             ),

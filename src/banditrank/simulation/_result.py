@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,12 @@ from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards
 from banditrank.model._timeline import Timeline
 from banditrank.policies._base import policy_label
+from banditrank.simulation._student_t import student_quantile
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from banditrank.simulation._plots import RegretPlotOptions
 
 Floats = NDArray[np.float64]
 
@@ -122,6 +125,30 @@ class SimulationResult(Tabular):
         """Return a quantile of the regret at the checkpoints, shape (C,)."""
         return np.asarray(np.quantile(self.regret, q, axis=0))
 
+    def mean_interval(self, level: float = 0.95) -> Floats:
+        """Return the ends of a confidence interval of the mean regret, shape (2, C), by Student's t.
+
+        It takes the replications' mean as normal, which needs dozens of replications if few of them have
+        most of the regret. One replication has no spread: both ends are its regret.
+
+        Parameters
+        ----------
+        level
+            Confidence level, between 0 and 1.
+
+        Raises
+        ------
+        InvalidInputError
+            If the level is out of range.
+        """
+        if not 0 < level < 1:
+            raise InvalidInputError("level", "must be between 0 and 1", level)
+        count = len(self.regret)
+        radius = (
+            student_quantile(level, count - 1) * self.std / np.sqrt(count) if count > 1 else 0.0 * self.mean
+        )
+        return np.array([self.mean - radius, self.mean + radius])
+
     @property
     def rounds_per_second(self) -> float:
         """Rounds per second of wall-clock time, over all replications."""
@@ -190,11 +217,36 @@ class SimulationResult(Tabular):
             "optimal_rate": self.optimal_rate.flatten(),
         }
 
-    def plot(self, axes: "Axes | None" = None) -> "Axes":
-        """Plot regret over rounds: the median, and each replication as a faint line."""
+    def plot(self, **options: "Unpack[RegretPlotOptions]") -> "Figure":
+        """Plot regret over rounds: the median, and each replication as a faint line.
+
+        Parameters
+        ----------
+        options
+            Options of `banditrank.plot_regret`.
+
+        Returns
+        -------
+        Figure
+            A Matplotlib figure, which a notebook shows if it is the value of a cell.
+
+        Raises
+        ------
+        InvalidInputError
+            If an option is not valid.
+        MissingDependencyError
+            If Matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from banditrank import kdd2012, simulate
+        >>> figure = simulate("ucb-rank", kdd2012(), 500, 3, seed=1).plot(band="quantiles", y_scale="linear")
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+        ('round', 'regret')
+        """
         from banditrank.simulation._plots import plot_regret  # noqa: PLC0415 - Matplotlib is heavy
 
-        return plot_regret([self], axes)
+        return plot_regret([self], **options)
 
     def save(self, directory: str | Path) -> None:
         """Write the result to a directory, as a JSON summary and Parquet curves; `load` reads it.

@@ -7,7 +7,7 @@ from banditrank._lazy import lazy_exports
 if TYPE_CHECKING:
     from banditrank.solvers._equality import EqualityReport, equality_report
     from banditrank.solvers._frontier import FrontierPoint, pareto_frontier
-    from banditrank.solvers._frontier_plot import plot_frontier, save_frontier_plot
+    from banditrank.solvers._frontier_plot import draw_frontier, plot_frontier, save_frontier_plot
     from banditrank.solvers._solution import Solution
     from banditrank.solvers._solve import SOLVERS, best_equal_ranking, equal_value, solve
 
@@ -17,6 +17,7 @@ __all__ = [
     "FrontierPoint",
     "Solution",
     "best_equal_ranking",
+    "draw_frontier",
     "equal_value",
     "equality_report",
     "pareto_frontier",
@@ -38,6 +39,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "pareto_frontier",
             ),
             "_frontier_plot": (
+                "draw_frontier",
                 "plot_frontier",
                 "save_frontier_plot",
             ),

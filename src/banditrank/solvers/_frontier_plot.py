@@ -1,20 +1,21 @@
-"""Plots of the trade-off between the total value and the worst-off type's value."""
+"""Plots of the trade-off between the price of equality and the worst-off type's value."""
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from banditrank._extras import requires
 from banditrank._figures import (
-    COLOURS,
+    Size,
+    Style,
     check_plot_path,
     escape_mathtext,
     ignore_missing_glyphs,
-    style_axes,
+    new_figure,
     write_figure,
 )
 from banditrank.errors import InvalidInputError
@@ -24,7 +25,15 @@ from banditrank.utilities._utility import Utility
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.text import Annotation
+
+X_LABEL = "price of equality: share of the personalized total that is lost"
+Y_LABEL = "click rate of the worst-off user type"
+
+_MIN_PRICE_RANGE = 0.01  # of the x axis
+_MIN_VALUE_RANGE = 0.04  # of the y axis, as a share of the largest value
+_MAX_ENLARGEMENT = 1.6  # of an axis, to show personalized treatment on it
 
 
 class _Marker(NamedTuple):
@@ -45,91 +54,185 @@ class _Offset(NamedTuple):
 
 _SIDES: tuple[tuple[Literal[-1, 0, 1], Literal[-1, 0, 1]], ...]
 _SIDES = ((1, 0), (0, 1), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
-_OFFSETS = [_Offset(distance, right, up) for distance in (9, 18, 30, 45, 60) for right, up in _SIDES]
+_OFFSETS = [_Offset(distance, right, up) for distance in (8, 16, 26, 38, 52, 68) for right, up in _SIDES]
+_SWEEPS = 3  # over all labels: each label moves to its best place, given the others
 
 
-def plot_frontier(points: Sequence[FrontierPoint], axes: "Axes | None" = None) -> "Axes":
-    """Plot each point's total value against its worst-off value, with personalized treatment for comparison.
+def plot_frontier(
+    points: Sequence[FrontierPoint],
+    *,
+    title: str | None = None,
+    x_label: str = X_LABEL,
+    y_label: str = Y_LABEL,
+    size: Size | None = None,
+    style: Style | None = None,
+) -> "Figure":
+    """Plot the worst-off type's value against the price of equality, from utilitarian to maximin.
 
     Utilities with equal values share a marker. A hollow marker is a ranking that is not certified; arbitrary
-    ones (see `FrontierPoint`) are omitted. A thin line connects the utilities from utilitarian to maximin.
+    ones (see `FrontierPoint`) are omitted. A diamond is personalized treatment, whose price is 0; if it is
+    far from the other points, its values are written into the corner.
 
     Parameters
     ----------
     points
         The result of `banditrank.pareto_frontier`.
-    axes
-        Axes to draw on; those of a new figure by default.
+    title
+        Title of the figure, which may contain mathematics between dollar signs; none by default.
+    x_label, y_label
+        Labels of the axes.
+    size
+        Width and height in inches; or ``"column"`` or ``"page"``, for a paper's column of 3.3 inches or page
+        of 7 inches.
+    style
+        Matplotlib style: a name, the path of a style file, a mapping of rcParams, or several of these.
 
     Returns
     -------
-    Axes
-        The axes.
+    Figure
+        A Matplotlib figure, which a notebook shows if it is the value of a cell. `Figure.savefig` writes it
+        to a file, with embedded fonts.
+
+    Raises
+    ------
+    InvalidInputError
+        If all points are arbitrary, or the size or style is not valid.
+    MissingDependencyError
+        If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from banditrank import make_problem, pareto_frontier, plot_frontier
+    >>> problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=3, seed=2)
+    >>> figure = plot_frontier(pareto_frontier(problem, alphas=[1]), title="what equality costs")
+    >>> figure.axes[0].get_title("left")
+    'what equality costs'
+    """
+    with new_figure(size, style, default=(7.5, 4.2)) as figure:
+        axes = figure.add_subplot()
+        if title is not None:
+            axes.set_title(title)
+        if figure.get_figwidth() < 5 and x_label == X_LABEL:
+            x_label = X_LABEL.partition(":")[0]
+        draw_frontier(axes, points, x_label=x_label, y_label=y_label)
+    return figure
+
+
+def draw_frontier(
+    axes: "Axes", points: Sequence[FrontierPoint], *, x_label: str = X_LABEL, y_label: str = Y_LABEL
+) -> None:
+    """Draw a frontier on axes of your own, as `plot_frontier` does.
+
+    Labels are placed for the current size of the figure.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes to draw on.
+    points
+        The result of `banditrank.pareto_frontier`.
+    x_label, y_label
+        Labels of the axes.
 
     Raises
     ------
     InvalidInputError
         If all points are arbitrary.
-    """
-    with requires("plots", "plotting"):
-        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
 
+    Examples
+    --------
+    >>> from banditrank import draw_frontier, kdd2012, pareto_frontier
+    >>> from matplotlib.figure import Figure
+    >>> axes = Figure().add_subplot()
+    >>> draw_frontier(axes, pareto_frontier(kdd2012(), alphas=[]))
+    >>> [text.get_text() for text in axes.texts if text.get_text()]
+    ['utilitarian', 'maximin', 'personalized']
+    """
     drawn = [point for point in points if not point.is_arbitrary]
     if not drawn:
         raise InvalidInputError("points", "must contain one that is not arbitrary", points)
-    if axes is None:
-        axes = Figure(figsize=(7.5, 5.2), dpi=150, layout="constrained").add_subplot()
     places: dict[tuple[float, float], list[FrontierPoint]] = {}
     for point in drawn:
-        places.setdefault((round(point.total, 9), round(point.worst, 9)), []).append(point)
+        places.setdefault((round(point.price_of_equality, 9), round(point.worst, 9)), []).append(point)
     markers = []
-    for number, ((x, y), here) in enumerate(places.items()):
-        colour = COLOURS[number % (len(COLOURS) - 1)]  # black is for personalized treatment
-        inside = colour if all(point.is_certified for point in here) else "white"
-        axes.plot(x, y, "o", markersize=8, color=colour, markerfacecolor=inside, zorder=3)
+    for (x, y), here in places.items():
+        inside = "C0" if all(point.is_certified for point in here) else "white"
+        axes.plot(x, y, "o", color="C0", markerfacecolor=inside, zorder=3)
         markers.append(_Marker(x, y, _label(here)))
-    path = [(point.total, point.worst) for point in drawn]
-    axes.plot(*zip(*path, strict=True), color="#999999", linewidth=0.8, zorder=1)
-    report = points[0].equality
-    best = _Marker(report.personalized_total, float(report.personalized_values.min()), "personalized")
-    axes.plot(best.x, best.y, "D", markersize=10, color=COLOURS[-1], markerfacecolor="none", zorder=2)
-    markers.append(best)
-    axes.set_xlim(_range([marker.x for marker in markers]))
-    axes.set_ylim(_range([marker.y for marker in markers]))
-    axes.set_xlabel("total value: click rate over all users")
-    axes.set_ylabel("worst-off value: lowest click rate of a user type")
-    style_axes(axes)
-    if best.x > 0:
-        _add_price_scale(axes, best.x)
-    _place_labels(axes, markers, path)
-    return axes
+    path = list(places)
+    axes.plot(*zip(*path, strict=True), color="C0", linewidth=0.8, alpha=0.5, zorder=1)
+    best = float(points[0].equality.personalized_values.min())
+    is_near = _is_near(0.0, [x for x, _ in path], _MIN_PRICE_RANGE) and _is_near(
+        best, [y for _, y in path], _MIN_VALUE_RANGE * best
+    )
+    if is_near:
+        size = 1.4 * axes.lines[0].get_markersize()
+        ink = axes.xaxis.label.get_color()
+        axes.plot(0, best, "D", markersize=size, color=ink, markerfacecolor="none", zorder=2)
+        markers.append(_Marker(0.0, best, "personalized"))
+    axes.set_xlim(_range([marker.x for marker in markers], _MIN_PRICE_RANGE))
+    axes.set_ylim(_range([marker.y for marker in markers], _MIN_VALUE_RANGE * best))
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%" if share > -1e-9 else "")
+    axes.locator_params(axis="x", nbins=6)
+    taken = [] if is_near else [_add_note(axes, f"personalized, off the scale: {best:.3g} at 0%")]
+    _place_labels(axes, markers, path, taken)
 
 
-def save_frontier_plot(problem: Problem, points: Sequence[FrontierPoint], path: str | Path) -> None:
+def save_frontier_plot(
+    problem: Problem,
+    points: Sequence[FrontierPoint],
+    path: str | Path,
+    *,
+    title: str | None = None,
+    size: Size | None = None,
+    style: Style | None = None,
+    dpi: float | None = None,
+) -> None:
     """Plot a frontier to a png, svg or pdf file.
+
+    Parameters
+    ----------
+    problem
+        The problem, which the default title names.
+    points
+        The result of `banditrank.pareto_frontier`.
+    path
+        File to write; its suffix is the format. Fonts are embedded.
+    title
+        Title of the figure; by default it names the problem, or there is none if a size is given.
+    size, style
+        As for `plot_frontier`.
+    dpi
+        Pixels per inch of a png file, 150 by default.
 
     Raises
     ------
     InvalidInputError
-        If the file's suffix is another one, or the file cannot be written.
+        If the file's suffix is another one, the file cannot be written, or an option is not valid.
+    MissingDependencyError
+        If Matplotlib is not installed.
     """
-    with requires("plots", "plotting"):
-        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
-
     path = Path(path)
     check_plot_path(path)
-    figure = Figure(figsize=(8, 5.6), dpi=150, layout="constrained")
-    title = f"{escape_mathtext(problem.name)}: one ranking for all user types, by utility"
-    figure.suptitle(title, x=0.01, ha="left", fontsize="large")
-    plot_frontier(points, figure.add_subplot())
-    write_figure(figure, path)
+    described = f"{problem.name}: one ranking for all user types, by utility"
+    if title is None and size is None:
+        title = escape_mathtext(described)
+    write_figure(plot_frontier(points, title=title, size=size, style=style), path, described, dpi)
 
 
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    """Return axis limits with a margin for labels, and at least a tenth of the values wide."""
+def _is_near(value: float, others: Sequence[float], min_range: float) -> bool:
+    """Return whether showing a value with others enlarges their range little."""
+    low, high = min(others), max(others)
+    return max(high, value) - min(low, value) <= _MAX_ENLARGEMENT * max(high - low, min_range)
+
+
+def _range(values: Sequence[float], min_range: float) -> tuple[float, float]:
+    """Return axis limits with a margin for labels."""
     low, high = min(values), max(values)
-    missing = max(0.0, 0.1 * (high or 1.0) - (high - low))
-    margin = 0.16 * (high - low + missing) + missing / 2
+    missing = max(0.0, (min_range or 0.1) - (high - low))
+    margin = 0.14 * (high - low + missing) + missing / 2
     return low - margin, high + margin
 
 
@@ -146,24 +249,31 @@ def _name(utility: Utility) -> str:
     return utility.name.replace("alpha:", "α=")
 
 
-def _add_price_scale(axes: "Axes", best: float) -> None:
-    """Add an axis above with the price of equality: 1 − total / personalized total."""
+def _add_note(axes: "Axes", text: str) -> "Annotation":
+    """Write a note into the upper left corner, where personalized treatment is."""
+    with requires("plots", "plotting"):
+        import matplotlib as mpl  # noqa: PLC0415 - heavy, and optional
 
-    def price(total: ArrayLike) -> ArrayLike:
-        return 1 - np.asarray(total, dtype=np.float64) / best
+    return axes.annotate(
+        f"◇ {text}",
+        (0.0, 1.0),
+        xycoords="axes fraction",
+        xytext=(4, -4),
+        textcoords="offset points",
+        va="top",
+        fontsize=mpl.rcParams["legend.fontsize"],
+    )
 
-    def total(price: ArrayLike) -> ArrayLike:
-        return (1 - np.asarray(price, dtype=np.float64)) * best
 
-    scale = axes.secondary_xaxis("top", functions=(price, total))
-    scale.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%" if share > -1e-9 else "")
-    scale.set_xlabel("price of equality")
-    scale.spines["top"].set_visible(False)
-
-
-def _place_labels(axes: "Axes", markers: Sequence[_Marker], path: Sequence[tuple[float, float]]) -> None:
+def _place_labels(
+    axes: "Axes",
+    markers: Sequence[_Marker],
+    path: Sequence[tuple[float, float]],
+    notes: "Sequence[Annotation]",
+) -> None:
     """Place each label beside its marker: inside the axes, off other markers, labels and the line."""
     with requires("plots", "plotting"):
+        import matplotlib as mpl  # noqa: PLC0415 - heavy, and optional
         from matplotlib.path import Path as Line  # noqa: PLC0415 - heavy, and optional
         from matplotlib.transforms import Bbox  # noqa: PLC0415 - heavy, and optional
 
@@ -172,37 +282,68 @@ def _place_labels(axes: "Axes", markers: Sequence[_Marker], path: Sequence[tuple
         return
     with ignore_missing_glyphs():
         figure.draw_without_rendering()  # computes the layout
-    half = 6 * figure.dpi / 72  # half a marker, in pixels
+    point = figure.dpi / 72  # in pixels
+    half = 0.5 * point * max(line.get_markersize() for line in axes.lines) + point
     line = Line(axes.transData.transform(path))
     frame = axes.get_window_extent()
-    taken = [
-        Bbox.from_extents(x - half, y - half, x + half, y + half)
-        for x, y in (axes.transData.transform((marker.x, marker.y)) for marker in markers)
+    spots = [axes.transData.transform((marker.x, marker.y)) for marker in markers]
+    fixed = [Bbox.from_extents(x - half, y - half, x + half, y + half) for x, y in spots]
+    fixed += [Bbox(note.get_window_extent().get_points()) for note in notes]
+    texts = [
+        axes.annotate(
+            marker.label,
+            (marker.x, marker.y),
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize=mpl.rcParams["legend.fontsize"],
+            zorder=4,
+        )
+        for marker in markers
     ]
-    for marker in markers:
-        at = (marker.x, marker.y)
-        style: dict[str, Any] = {
-            "textcoords": "offset points",
-            "color": "#222222",
-            "fontsize": "small",
-            "zorder": 4,
-        }
-        text = axes.annotate(marker.label, at, xytext=(0, 0), **style)
-        least, offset = np.inf, _OFFSETS[0]
+    boxes: dict[int, Bbox] = {}
+    leaders: dict[int, Line] = {}
+    offsets = dict.fromkeys(range(len(texts)), _OFFSETS[0])
+    for _, (number, text) in product(range(_SWEEPS), enumerate(texts)):
+        taken = [*fixed, *(box for other, box in boxes.items() if other != number)]
+        crossable = [leader for other, leader in leaders.items() if other != number]
+        least = np.inf
         for candidate in _OFFSETS:
+            if candidate.distance >= least:
+                break
             _move(text, candidate)
-            box = text.get_window_extent()
+            box = Bbox(text.get_window_extent().padded(point).get_points())
             outside = box.x0 < frame.x0 or box.x1 > frame.x1 or box.y0 < frame.y0 or box.y1 > frame.y1
             hidden = sum(box.overlaps(other) for other in taken)
-            crossed = line.intersects_bbox(box, filled=False)
-            cost = 1000 * outside + 100 * hidden + 20 * crossed + candidate.distance
+            end = spots[number] + point * candidate.distance * np.array([candidate.right, candidate.up])
+            leader = Line([spots[number], end])
+            crossed = (
+                line.intersects_bbox(box, filled=False)
+                + sum(other.intersects_bbox(box, filled=False) for other in crossable)
+                + sum(leader.intersects_path(other, filled=False) for other in crossable)
+                + sum(leader.intersects_bbox(other) for other in taken if other is not fixed[number])
+            )
+            nearest = min(
+                (abs((box.x0 + box.x1) / 2 - x) + abs((box.y0 + box.y1) / 2 - y), spot)
+                for spot, (x, y) in enumerate(spots)
+            )[1]
+            cost = (
+                1000 * outside + 200 * hidden + 20 * crossed + 15 * (nearest != number) + candidate.distance
+            )
             if cost < least:
-                least, offset = cost, candidate
-        _move(text, offset)
-        taken.append(text.get_window_extent())
+                least, offsets[number], boxes[number], leaders[number] = cost, candidate, box, leader
+        _move(text, offsets[number])
+    for number, text in enumerate(texts):
+        offset = offsets[number]
         if offset.distance > _OFFSETS[0].distance or (offset.right and offset.up):
-            leader = {"arrowstyle": "-", "color": "#222222", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4}
-            axes.annotate("", at, xytext=text.get_position(), textcoords="offset points", arrowprops=leader)
+            arrow = {
+                "arrowstyle": "-",
+                "linewidth": 0.5,
+                "shrinkA": 0,
+                "shrinkB": 3,
+                "color": text.get_color(),
+            }
+            at = (markers[number].x, markers[number].y)
+            axes.annotate("", at, xytext=text.get_position(), textcoords="offset points", arrowprops=arrow)
 
 
 def _move(text: "Annotation", offset: _Offset) -> None:
