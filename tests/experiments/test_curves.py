@@ -68,6 +68,26 @@ def test_curves_are_drawn_as_a_median_in_a_band() -> None:
     assert {round(y * 10) for x, y in band if x == 10} == {2, 10}
 
 
+def test_averages_on_a_linear_axis_start_after_a_hundredth_of_the_rounds() -> None:
+    data = frame([1, 2, 3]).assign(round=lambda rows: rows["round"].replace({10: 9}))
+    for scale, column, per_round, first in (
+        *(("linear", "regret", True, 100), ("linear", "optimal_rate", False, 100)),
+        *(("log", "regret", True, 9), ("linear", "regret", False, 9)),
+    ):
+        axes = Figure().subplots()
+        axes.set_xscale(scale)
+        draw_curves(axes, {"a": data}, column, per_round=per_round)
+        assert axes.lines[0].get_xdata()[0] == first
+
+
+def test_a_policy_has_the_same_colour_in_every_panel() -> None:
+    left, right = Figure().subplots(1, 2)
+    data = frame([1, 2, 3])
+    draw_curves(left, {"a": data, "b": data}, policies={"a": "greedy-rank", "b": "ucb-rank"})
+    draw_curves(right, {"c": data}, policies={"c": "ucb-rank"})
+    assert left.lines[1].get_color() == right.lines[0].get_color() != left.lines[0].get_color()
+
+
 def test_ticks_have_commas_between_thousands() -> None:
     figure = Figure(figsize=(9, 4), layout="constrained")
     for axes, per_round in zip(figure.subplots(1, 2), (False, True), strict=True):

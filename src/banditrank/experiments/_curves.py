@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._figures import style_axes
+from banditrank._figures import format_ticks, policy_styles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,9 +69,17 @@ def group_by(frame: "pd.DataFrame", column: str) -> "dict[Any, pd.DataFrame]":
 
 
 def draw_curves(
-    axes: "Axes", frames: "Mapping[str, pd.DataFrame]", column: str = "regret", *, per_round: bool = False
+    axes: "Axes",
+    frames: "Mapping[str, pd.DataFrame]",
+    column: str = "regret",
+    *,
+    per_round: bool = False,
+    policies: "Mapping[str, str] | None" = None,
 ) -> None:
     """Draw the median of each frame, in a band from the 10% to the 90% quantile.
+
+    On a linear axis, averages and rates start after a hundredth of the rounds: before, they are over so few
+    rounds that they jump, on a width that hides everything but a vertical line.
 
     Parameters
     ----------
@@ -83,20 +91,26 @@ def draw_curves(
         Column to draw.
     per_round
         Whether to divide by the round, which turns totals into averages.
+    policies
+        Name of the policy of each label, which determines its colour; the label itself by default.
     """
-    for index, (label, frame) in enumerate(frames.items()):
+    names = [label if policies is None else policies[label] for label in frames]
+    is_average = per_round or column == "optimal_rate"
+    for (label, frame), style in zip(frames.items(), policy_styles(names), strict=True):
         rounds, values = curve(frame, column)
         if per_round:
             values = values / rounds
+        if is_average and axes.get_xscale() == "linear":
+            is_drawn = rounds >= rounds[-1] / 100
+            rounds, values = rounds[is_drawn], values[:, is_drawn]
         low, high = np.quantile(values, BAND, axis=0)
-        line = ("-", "--", "-.", ":")[index // 7 % 4]
-        axes.plot(
-            rounds, np.median(values, axis=0), line, color=f"C{index}", linewidth=1.8, label=label, zorder=3
-        )
-        axes.fill_between(rounds, low, high, color=f"C{index}", alpha=0.18, linewidth=0)
+        median = np.median(values, axis=0)
+        axes.plot(rounds, median, style.dashes, color=style.colour, linewidth=1.8, label=label, zorder=3)
+        axes.fill_between(rounds, low, high, color=style.colour, alpha=0.18, linewidth=0)
     axes.set_xlabel("round")
     if axes.get_xscale() == "linear":
+        axes.set_xlim(left=0)
         axes.locator_params(axis="x", nbins=4)  # so that long numbers do not overlap
     for axis in (axes.xaxis, *([axes.yaxis] if column == "regret" and not per_round else [])):
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    style_axes(axes)
+    format_ticks(axes)

@@ -14,6 +14,11 @@ LABELS = {
 }
 """Names in the paper: PT for personalized treatment, ET for equal treatment."""
 
+POLICY_NAMES = {
+    label: "greedy-rank" if name.startswith("greedy") else "ucb-rank" for name, label in LABELS.items()
+}
+"""Names of the policies in the catalog, by label."""
+
 COEFFICIENT_POLICIES: dict[str, Callable[[float], CompiledPolicy]] = {
     "greedy-personalized": lambda c: GreedyRank(coefficient=c),
     "ucb-personalized": lambda c: UCBRank(coefficient=c),

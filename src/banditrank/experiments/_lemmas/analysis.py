@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from banditrank._extras import requires
-from banditrank._figures import style_axes
+from banditrank._figures import format_ticks
 from banditrank.experiments._formatting import join_words
 from banditrank.experiments._lemmas.sweep import MISS_RATES, WITHOUT_T
 from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
@@ -109,7 +109,7 @@ def _figure(worst: dict[tuple[int, float], float]) -> StudyFigure:
         axes.set_xlabel("bound on the rate")
         axes.set_ylabel("rate of errors above the radius (none: 0.0001)")
         axes.legend(frameon=False, fontsize="small")
-        style_axes(axes)
+        format_ticks(axes)
 
     caption = "Rate of errors above the lemma's radius, of the worst estimate, against the lemma's bound."
     return StudyFigure("coverage", caption, draw, width=6.5)

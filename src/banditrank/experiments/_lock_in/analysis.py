@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._extras import requires
-from banditrank._figures import style_axes
+from banditrank._figures import format_ticks, policy_styles
 from banditrank.experiments._curves import QUANTILE_HEADINGS, format_quantiles, group_by
 from banditrank.experiments._formatting import format_number, join_words
 from banditrank.experiments._lock_in.sweep import PROBLEMS, scaled
-from banditrank.experiments._paper_policies import COEFFICIENTS, LABELS
+from banditrank.experiments._paper_policies import COEFFICIENTS, LABELS, POLICY_NAMES
 from banditrank.experiments._regret_order.bounds import initial_phase
 from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
 
@@ -190,29 +190,32 @@ def _quantiles(data: "dict[float, pd.DataFrame]", column: str) -> Floats:
 
 def _lock_in_figure(runs: "dict[str, pd.DataFrame]") -> StudyFigure:
     def draw(figure: "Figure") -> None:
-        left, right = figure.subplots(1, 2)
-        for index, (name, label) in enumerate(LABELS.items()):
-            by_coefficient = group_by(runs[name], "coefficient")
-            shares = [100 * _share(group["linear"]) for group in by_coefficient.values()]
-            low, median, high = _quantiles(by_coefficient, "regret")
-            style = {"color": f"C{index}"}
-            left.plot(list(by_coefficient), shares, "o-", label=label, **style)
-            right.plot(list(by_coefficient), median, "o-", label=label, **style)
-            right.fill_between(list(by_coefficient), low, high, alpha=0.15, linewidth=0, **style)
-        for axes in (left, right):
-            axes.set_xscale("log", base=2)
-            axes.set_xlabel("coefficient c")
-            style_axes(axes)
-        right.set_yscale("log")
-        left.set_ylabel("linear runs, %")
-        right.set_ylabel("regret at the end")
-        left.legend(frameon=False, fontsize="small")
+        for (left, right), treatment in zip(figure.subplots(2, 2), ("personalized", "equal"), strict=True):
+            labels = {name: label for name, label in LABELS.items() if name.endswith(treatment)}
+            styles = policy_styles([POLICY_NAMES[label] for label in labels.values()])
+            for (name, label), (colour, _) in zip(labels.items(), styles, strict=True):
+                by_coefficient = group_by(runs[name], "coefficient")
+                shares = [100 * _share(group["linear"]) for group in by_coefficient.values()]
+                low, median, high = _quantiles(by_coefficient, "regret")
+                left.plot(list(by_coefficient), shares, "o-", label=label, color=colour)
+                right.plot(list(by_coefficient), median, "o-", label=label, color=colour)
+                right.fill_between(list(by_coefficient), low, high, alpha=0.15, linewidth=0, color=colour)
+            for axes in (left, right):
+                axes.set_xscale("log", base=2)
+                axes.set_xlabel("coefficient c")
+            right.set_yscale("log")
+            for axes in (left, right):
+                format_ticks(axes)
+            left.set_title(f"{treatment} treatment")
+            left.set_ylabel("linear runs, %")
+            right.set_ylabel("regret at the end")
+            left.legend()
 
     caption = (
         "Rate of linear runs (left), and the median of regret in a band from the 10% to the 90% quantile "
-        "(right), by coefficient."
+        "(right), by coefficient. Personalized and equal regret are relative to different optima."
     )
-    return StudyFigure("lock-in", caption, draw)
+    return StudyFigure("lock-in", caption, draw, height=6.4)
 
 
 def _phase_figure(phases: "dict[str, dict[float, pd.DataFrame]]") -> StudyFigure:
@@ -233,7 +236,7 @@ def _phase_figure(phases: "dict[str, dict[float, pd.DataFrame]]") -> StudyFigure
         axes.set_xlabel("click rates, as a multiple of the problem's")
         axes.set_ylabel("rounds of the initial phase")
         axes.legend(frameon=False, fontsize="small")
-        style_axes(axes)
+        format_ticks(axes)
 
     caption = "The initial phase ends when every cell has a click, so it is longer with lower click rates."
     return StudyFigure("initial-phase", caption, draw, width=6.5)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._figures import style_axes
+from banditrank._figures import format_ticks
 from banditrank.experiments._curves import curve
 from banditrank.experiments._formatting import format_number, join_words
 from banditrank.experiments._paper_policies import LABELS
@@ -208,7 +208,7 @@ def _figure(growths: dict[str, RegretGrowth]) -> StudyFigure:
             axes.set_title(f"{theorem.label}: {theorem.policy}", fontsize="medium", loc="left")
             axes.set_xlabel("round")
             axes.set_ylabel("regret")
-            style_axes(axes)
+            format_ticks(axes)
         figure.axes[0].legend(frameon=False, fontsize="small")
 
     caption = "Mean regret with the theorems' own schedules on Table 1, and the theorems' bounds."

@@ -111,15 +111,21 @@ def _table(final: dict[str, Floats], exponents: dict[str, float], horizon: int) 
 
 def _figure(frames: Frames) -> StudyFigure:
     def draw(figure: "Figure") -> None:
-        left, right = figure.subplots(1, 2)
-        utilitarian = [*PERSONALIZED, *(name for name in EQUAL if name.endswith("utilitarian"))]
-        nash = [name for name in EQUAL if name.endswith("nash")]
-        for axes, names in ((left, utilitarian), (right, nash)):
-            draw_curves(axes, {LABELS[name]: frames[name] for name in names})
+        policies = {LABELS[name]: policy.name for name, policy in {**PERSONALIZED, **EQUAL}.items()}
+        panels = {
+            "personalized treatment": PERSONALIZED,
+            "equal, utilitarian": [name for name in EQUAL if name.endswith("utilitarian")],
+            "equal, Nash": [name for name in EQUAL if name.endswith("nash")],
+        }
+        for axes, (heading, names) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+            draw_curves(axes, {LABELS[name]: frames[name] for name in names}, policies=policies)
             axes.set_ylabel("regret")
-            axes.legend(frameon=False, fontsize="small")
-        left.set_title("personalized, and equal by the utilitarian criterion", fontsize="medium", loc="left")
-        right.set_title("equal by Nash's criterion", fontsize="medium", loc="left")
+            axes.set_title(heading)
+            axes.set_ylim(bottom=0)
+            axes.legend(loc="upper left")
 
-    caption = "Regret over rounds: medians, in bands from the 10% to the 90% quantile of the replications."
-    return StudyFigure("regret", caption, draw)
+    caption = (
+        "Regret over rounds: medians, in bands from the 10% to the 90% quantile of the replications. Each "
+        "panel's regret is relative to another optimum."
+    )
+    return StudyFigure("regret", caption, draw, width=11.0)
