@@ -151,6 +151,26 @@ def test_plots_are_written(capsys: pytest.CaptureFixture, tmp_path: Path, ending
     assert made in path.read_bytes()
 
 
+def test_a_plot_has_the_options_given(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    path = tmp_path / "figure.svg"
+    options = ["--plot-size", "5x3", "--plot-band", "confidence", "--plot-x-scale", "linear"]
+    options += [
+        "--plot-y-scale",
+        "linear",
+        "--plot-style",
+        "ggplot",
+        "--plot-title",
+        "$x",
+        "--plot-dpi",
+        "80",
+    ]
+    status, _, _ = run(capsys, "simulate", "--policy", "random", *QUICK, "--plot", str(path), *options)
+    assert status == 0
+    content = path.read_text()
+    assert 'width="360pt" height="216pt"' in content
+    assert "fill: #e5e5e5" in content, "the style's background"
+
+
 def test_results_name_settings_other_than_the_default(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     arguments = ["simulate", "--policy", "random", *QUICK, "--changes", "item-jumps:3", "--delay", "1000"]
     other = [*arguments, "--click-model", "position-based", "--rewards", "beta:4"]
@@ -195,6 +215,14 @@ BAD = [
     (["simulate", "--replications", "-1"], "--replications must be a whole number from 1 to .*, got -1"),
     (["simulate", "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
     (["simulate", "--workers", "0"], "--workers must be a whole number from 1 to 1,024, got 0"),
+    (["simulate", "--plot-band", "quantiles"], "--plot-band must be given together with --plot, got 'quant"),
+    (["simulate", "--plot", "a.png", "--plot-y-scale", "lin"], "--plot-y-scale must be one of linear, log"),
+    (
+        ["simulate", "--plot", "a.png", "--plot-size", "5"],
+        "--plot-size must be column or page, or a width and",
+    ),
+    (["frontier", "kdd2012", "--plot", "a.png", "--plot-style", "none"], "--plot-style must be a name, file"),
+    (["frontier", "kdd2012", "--plot", "a.png", "--plot-dpi", "1"], "--plot-dpi must be from 10 to 2400"),
     (["simulate", "--plot", "figure.gif"], "plot file must end in .png, .svg or .pdf, got 'figure.gif'"),
     (["simulate", "--plot", "missing/figure.png"], "--plot must be a file in a directory that exists"),
     (["simulate", "--json", "missing/x.json"], "--json must be a file in a directory that exists"),

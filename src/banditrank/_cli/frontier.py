@@ -15,6 +15,13 @@ from banditrank._cli.output import (
     make_table,
     write_json,
 )
+from banditrank._cli.plot_options import (
+    PlotDpiOption,
+    PlotSizeOption,
+    PlotStyleOption,
+    PlotTitleOption,
+    check_plot_options,
+)
 from banditrank._cli.problem import ProblemArgument
 from banditrank._cli.search_progress import exit_if_interrupted, show_search_progress
 from banditrank._cli.solve import solution_fields
@@ -44,6 +51,10 @@ def frontier_command(
         Path | None,
         typer.Option(metavar="FILE", help="Write a plot of the trade-off to a .png, .svg or .pdf file."),
     ] = None,
+    plot_size: PlotSizeOption = None,
+    plot_style: PlotStyleOption = None,
+    plot_title: PlotTitleOption = None,
+    plot_dpi: PlotDpiOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Show the trade-off between total and worst-off value.
@@ -56,6 +67,7 @@ def frontier_command(
     from banditrank.solvers._frontier_plot import save_frontier_plot
 
     check_output_files(json_file, plot, inputs=[problem])
+    plot_options = check_plot_options(plot, size=plot_size, style=plot_style, title=plot_title, dpi=plot_dpi)
     found = load_problem(problem)
     chosen = _parse_alphas(alphas)
     with announce_compilation(), show_search_progress() as search:
@@ -63,7 +75,7 @@ def frontier_command(
     if json_file is not None:
         write_json(_document(found, points), json_file)
     if plot is not None:
-        save_frontier_plot(found, points, plot)
+        save_frontier_plot(found, points, plot, **plot_options)
     if json_file != "-":
         _print_frontier(found, points)
     exit_if_interrupted(search)

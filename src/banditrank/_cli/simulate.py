@@ -19,6 +19,13 @@ from banditrank._cli.output import (
     make_table,
     write_json,
 )
+from banditrank._cli.plot_options import (
+    PlotDpiOption,
+    PlotSizeOption,
+    PlotStyleOption,
+    PlotTitleOption,
+    check_plot_options,
+)
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -120,6 +127,27 @@ def simulate_command(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a plot of regret to a .png, .svg or .pdf file.")
     ] = None,
+    plot_band: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BAND",
+            help="Spread in the plot: replications (each one, and the median), quantiles (10% to 90%, and "
+            "the median) or confidence (95% confidence band of the mean).",
+            show_default="replications",
+        ),
+    ] = None,
+    plot_x_scale: Annotated[
+        str | None,
+        typer.Option(metavar="SCALE", help="Scale of rounds: log or linear.", show_default="log"),
+    ] = None,
+    plot_y_scale: Annotated[
+        str | None,
+        typer.Option(metavar="SCALE", help="Scale of regret: log or linear.", show_default="log"),
+    ] = None,
+    plot_size: PlotSizeOption = None,
+    plot_style: PlotStyleOption = None,
+    plot_title: PlotTitleOption = None,
+    plot_dpi: PlotDpiOption = None,
     save: Annotated[
         Path | None,
         typer.Option(
@@ -142,6 +170,16 @@ def simulate_command(
     from banditrank.simulation._plots import save_plot
 
     check_output_files(json_file, plot, inputs=[problem])
+    plot_options = check_plot_options(
+        plot,
+        band=plot_band,
+        x_scale=plot_x_scale,
+        y_scale=plot_y_scale,
+        size=plot_size,
+        style=plot_style,
+        title=plot_title,
+        dpi=plot_dpi,
+    )
     start = load_problem(problem)
     simulated = start if changes is None else make_timeline(start, changes, horizon, seed)
     reward_family, model = as_rewards(rewards), as_click_model(click_model)
@@ -175,7 +213,7 @@ def simulate_command(
     if results and json_file != "-":
         _print_table(results, changes)
     if results and plot is not None:
-        save_plot(results, plot, changes)
+        save_plot(results, plot, changes, **plot_options)
     finished, requested = (
         sum(len(result.replications) for result in results),
         replications * len(compared),
