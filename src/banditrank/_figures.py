@@ -116,9 +116,13 @@ def escape_mathtext(text: str) -> str:
 
 def format_ticks(axes: "Axes") -> None:
     """Write the numbers of non-linear scales in full, with commas between thousands."""
+    from matplotlib.ticker import LogFormatter  # noqa: PLC0415 - heavy, and optional
+
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() != "linear":
             axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        if axis.get_scale() == "log":
+            axis.set_minor_formatter(LogFormatter())  # 600 instead of 6 × 10²
 
 
 class LineStyle(NamedTuple):
