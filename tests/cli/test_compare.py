@@ -3,10 +3,12 @@
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from helpers.command_line import check_refusal, run
+from helpers.custom_policies import write_module
 from helpers.small_comparison import shrink
 
 from banditrank import __version__
@@ -54,16 +56,73 @@ def test_random_rankings_alone_are_not_called_the_best(capsys: pytest.CaptureFix
     assert "Regret over rounds of random, both axes" in page
 
 
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Yield the name of a module with custom policies in the current directory, which Python does not search."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield write_module(Path(), "my_module")
+    sys.modules.pop("my_module", None)
+
+
+def test_custom_policies_and_problems_are_compared_by_import_path_and_file(
+    module: str, capsys: pytest.CaptureFixture
+) -> None:
+    arguments = [
+        "--suite",
+        "my_problem.toml",
+        "--policy",
+        f"{module}:Shuffled,random",
+        "--quick",
+        "--seed",
+        "4",
+    ]
+    status, output, _ = run(capsys, "compare", *arguments)
+    assert status == 0
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    assert sum(line.startswith(("shuffled nothing ", "random nothing ")) for line in lines) == 2
+    summary = json.loads(Path("output/comparison-quick/summary.json").read_text())
+    assert list(summary["studies"]) == ["my-problem"]
+    assert (summary["seed"], summary["version"]) == (4, __version__)
+    assert summary["overview"]["metrics"]["custom_policies"] == {"shuffled": "my_module:Shuffled"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "absent:MyPolicy"], "--policy must be in a module .*, and there is no absent, got"),
+        (
+            ["--policy", "my_module:MostClickd"],
+            r"--policy must be one of .*\(did you mean my_module:MostClicked",
+        ),
+        (["--policy", "my_module:threshold"], "--policy must be a policy, .*, got 'my_module:threshold'"),
+        (["--policy", "my_module:Needy"], "--policy must need no arguments but .*, and needs epsilon, got"),
+        (["--policy", "my_module:Grab"], "--policy must have a name of its own, and 'grab' is a built-in"),
+        (
+            ["--policy", "my_module:MostClicked,my_module:Twin"],
+            "--policy must have a name of its own, and 'most-clicked' is that of my_module:MostClicked, got",
+        ),
+        (["--suite", "absent.toml"], r"problem file must be readable \(no such file .*\), got 'absent.toml'"),
+        (["--suite", "my_module.py"], "--suite must be one of .*, the path of a TOML file, MODULE:NAME, got"),
+        (["--suite", "my_module:copy_of_cascade"], "--suite must have a name of its own, and 'cascade' is"),
+    ],
+)
+def test_custom_policies_and_problems_that_do_not_work_are_one_line(
+    arguments: list[str], message: str, module: str, capsys: pytest.CaptureFixture
+) -> None:
+    assert module == "my_module"
+    check_refusal(capsys, ["compare", *arguments], message)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--suite", "tabel1"], r"suite must be one of table1, .*\(did you mean table1\?\), got 'tabel1'"),
         (["--suite", "table1,"], r"suite must be one of .*, got ''"),
-        (["--policies", "grap"], r"--policies must be one of .*\(did you mean grab\?\), got 'grap'"),
-        (["--policies", "oracle"], r"--policies must be one of .*, got 'oracle'"),
+        (["--policies", "grap"], r"--policy must be one of .*\(did you mean grab\?\), got 'grap'"),
+        (["--policies", "oracle"], r"--policy must be one of .*, got 'oracle'"),
         (
             ["--suite", "reproductions", "--policies", "random"],
-            "--policies must name one that has a reproduction: .*, got 'random'",
+            "--policy must name one that has a reproduction: .*, got 'random'",
         ),
         ([*SMALL, "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
         ([*SMALL, "--workers", "0"], "--workers must be a whole number from 1 to 1,024, got 0"),

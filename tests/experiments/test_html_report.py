@@ -1,6 +1,7 @@
 """The HTML page of a report: complete, safe, and usable in a real browser."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from zipfile import ZipFile
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 NASTY = """<script>alert("$1 & it's")</script>"""
 HOLDS = Check("Regret falls.", True, "from 0.31 to 0.02")
-FAILS = Check(f"No item is called {NASTY}.", False, f"{NASTY} is")
+FAILS = Check(f"No item is called {NASTY}.", False, f"{NASTY} is", needs_full_run=False)
+SHORT = Check("Regret is sub-linear.", False, "exponent 0.95")
 UNKNOWN = Check("It never ends.", None, "the run ended")
 CAPTION = f"Regret of {NASTY} over rounds: medians, in bands from the 10% to the 90% quantile."
 PAPER = 673  # width of A4 without margins, in CSS pixels
@@ -54,6 +56,7 @@ def study(name: str, title: str, result: StudyResult, seconds: float) -> StudyRe
 
 
 def write(path: Path, *studies: StudyReport, quick: bool = True) -> Path:
+    studies = [replace(each, result=replace(each.result, is_quick=quick)) for each in studies]
     report = Report(studies, 7, quick, "1.2.3", f"A machine called {NASTY}, 2 cores")
     figures = {each.study.name: list(map(render_figure, each.result.figures)) for each in studies}
     write_html_report(report, figures, path / "index.html")
@@ -143,15 +146,15 @@ def test_agreements_are_words_in_the_overview_and_with_each_study(
 ) -> None:
     page = open_page(file.as_uri(), width=width)
     rows = [text_of(row) for row in page.locator(".studies tbody tr").all()]
-    assert rows[0] == "The problem of Table 1 Partly 1 of 3, 1 not decided 12 min 34 s"
-    assert rows[1] == f"On {NASTY} Disagrees 0 of 1 1.0 s"
-    assert "Checks that hold: 1 of 3, 1 not decided. Duration: 12 min 34 s." in text_of(page)
-    assert text_of(page.locator(".counts dd").last) == "1 of 4, 1 not decided"
-    assert page.locator(".study .agreement").all_inner_texts() == ["Partly", "Disagrees"]
+    scale = "Two replications of first instead of forty."
+    assert rows[0] == f"The problem of Table 1 Holds in part {scale} 1 of 3, 1 too short to tell 12 min 34 s"
+    assert rows[1] == f"On {NASTY} Does not hold here 0 of 1 1.0 s"
+    assert "Checks that hold: 1 of 3, 1 too short to tell. Duration: 12 min 34 s." in text_of(page)
+    assert page.locator(".study .agreement").all_inner_texts() == ["Holds in part", "Does not hold here"]
     assert page.locator(".study").first.locator(".checks .status").all_inner_texts() == [
-        "Yes",
-        "No",
-        "Not decided",
+        "Holds",
+        "Does not hold here",
+        "Too short a run to tell",
     ]
     assert (
         page.locator(".checks svg, .agreement svg, .studies svg").count() == 4 + 2 + 2
@@ -159,18 +162,68 @@ def test_agreements_are_words_in_the_overview_and_with_each_study(
 
 
 @pytest.mark.parametrize(
-    ("checks", "word"),
+    ("quick", "checks", "head"),
     [
-        ([HOLDS, HOLDS], "Agrees"),
-        ([HOLDS, UNKNOWN], "Partly"),
-        ([HOLDS, FAILS], "Partly"),
-        ([FAILS], "Disagrees"),
-        ([UNKNOWN], "Not checked"),
-        ([], "Not checked"),
+        (
+            True,
+            [HOLDS, SHORT, FAILS],
+            {
+                "Holds": "1 of 3 checks",
+                "Does not hold here": "1 of 3 checks",
+                "Too short a run to tell": "1 of 3 checks",
+            },
+        ),
+        (
+            False,
+            [HOLDS, SHORT, UNKNOWN],
+            {
+                "Holds": "1 of 3 checks",
+                "Does not hold here": "1 of 3 checks",
+                "Not decided": "1 of 3 checks",
+            },
+        ),
+        (True, [HOLDS], {"Holds": "1 of 1 checks", "Does not hold here": "0 of 1 checks"}),
     ],
 )
-def test_the_agreement_follows_from_the_checks(checks: list[Check], word: str, tmp_path: Path) -> None:
-    source = write(tmp_path, study("a", "A", StudyResult("It is so.", checks), 1)).read_text("utf-8")
+def test_the_head_tells_a_contradiction_from_too_short_a_run(
+    quick: bool,  # noqa: FBT001
+    checks: list[Check],
+    head: dict[str, str],
+    tmp_path: Path,
+    open_page: OpenPage,
+) -> None:
+    result = StudyResult("It is so.", checks)
+    page = open_page(write(tmp_path, study("a", "A", result, 1), quick=quick).as_uri())
+    terms = [text_of(term).strip() for term in page.locator(".counts dt").all()]
+    values = [text_of(value).strip() for value in page.locator(".counts dd").all()]
+    assert dict(zip(terms, values, strict=True)) == head
+    explained = [text_of(term).strip() for term in page.locator(".meanings dt").all()]
+    assert explained == [word for word, count in head.items() if word != "Holds" and count[0] != "0"]
+
+
+@pytest.mark.parametrize(
+    ("checks", "quick", "word"),
+    [
+        ([HOLDS, HOLDS], True, "Holds"),
+        ([HOLDS, UNKNOWN], False, "Holds in part"),
+        ([HOLDS, UNKNOWN], True, "Too short a run to tell"),
+        ([HOLDS, FAILS], True, "Holds in part"),
+        ([HOLDS, SHORT], True, "Too short a run to tell"),
+        ([HOLDS, SHORT], False, "Holds in part"),
+        ([SHORT], False, "Does not hold here"),
+        ([FAILS], True, "Does not hold here"),
+        ([UNKNOWN], False, "Not checked"),
+        ([], True, "Not checked"),
+    ],
+)
+def test_the_agreement_follows_from_the_checks(
+    checks: list[Check],
+    quick: bool,  # noqa: FBT001
+    word: str,
+    tmp_path: Path,
+) -> None:
+    result = StudyResult("It is so.", checks)
+    source = write(tmp_path, study("a", "A", result, 1), quick=quick).read_text("utf-8")
     agreement = re.search(r'<p class="agreement">(.*?)</p>', source, re.DOTALL)
     assert agreement is not None
     assert re.sub(r"<[^>]*>|\s+", " ", agreement[1]).strip() == word

@@ -14,6 +14,7 @@ from banditrank._cli.output import (
     make_table,
     report_interruption,
 )
+from banditrank._import_path import add_current_directory, is_import_path
 
 if TYPE_CHECKING:
     from banditrank.experiments._report import Report
@@ -25,15 +26,19 @@ def compare_command(
         typer.Option(
             help="Suites to run: table1, table1-equal, table1-nash, synthetic, graded, low-clicks, "
             "many-items, conflict, conflict-nash, position-based, cascade, item-jumps, item-drift, "
-            "turnover, or reproductions (of the policies' own papers). Repeat or separate with commas.",
+            "turnover, reproductions (of the policies' own papers) or all; the TOML file of a problem; or "
+            "MODULE:NAME of a problem in Python. Repeat or separate with commas.",
             show_default="all",
         ),
     ] = None,
     policies: Annotated[
         list[str] | None,
         typer.Option(
-            help="Policies to compare, as for banditrank simulate; repeat or separate with commas.",
-            show_default="all but the oracle",
+            "--policy",
+            "--policies",
+            help="Policies to compare, as for banditrank simulate, or MODULE:CLASS of a custom one in the "
+            "current directory. Repeat or separate with commas.",
+            show_default="all but the oracle, beside custom ones",
         ),
     ] = None,
     quick: Annotated[
@@ -62,12 +67,15 @@ def compare_command(
     from banditrank.experiments._compare.compare import compare
     from banditrank.experiments._report import HTML_FILE
 
+    suites, compared = split_names(suite), split_names(policies)
+    if any(map(is_import_path, (*suites, *compared))):
+        add_current_directory()
     directory = output or Path("output") / ("comparison-quick" if quick else "comparison")
     done: list[str] = []
     with report_interruption(done), announce_compilation("policies", "simulation"):
         report = compare(
-            split_names(suite),
-            split_names(policies),
+            suites,
+            compared,
             directory,
             quick=quick,
             seed=seed,
@@ -103,7 +111,5 @@ def _print_report(report: "Report") -> None:
             table.add_column(column, overflow="fold")
         table.add_column("checks", justify="right", no_wrap=True)
         for study in reproductions:
-            answers = [check.holds for check in study.result.checks]
-            held = f"{sum(holds is True for holds in answers)} of {len(answers)}"
-            table.add_row(study.study.title, study.result.agreement, held)
+            table.add_row(study.study.title, study.result.agreement, study.result.checks_summary)
         console.print(table)

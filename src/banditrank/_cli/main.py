@@ -74,7 +74,8 @@ application.command(
     cls=OptionErrorCommand,
     epilog=examples(
         "banditrank compare --quick",
-        "banditrank compare --suite table1,cascade --policies ucb-rank,grab,random",
+        "banditrank compare --suite table1,cascade --policy ucb-rank,grab,random",
+        "banditrank compare --suite my_problem.toml --policy my_module:MyPolicy,auto,random",
     ),
 )(compare_command)
 application.command(

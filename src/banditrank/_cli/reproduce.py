@@ -93,14 +93,17 @@ def _print_report(report: "Report") -> None:
     table.add_column("checks", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
     for study in report.studies:
-        checks = [check.holds for check in study.result.checks if check.claimed_by == "paper"]
-        held = f"{checks.count(True)} of {len(checks)}"
-        if None in checks:
-            held += f", {checks.count(None)} not decided"
+        result = study.result
         table.add_row(
-            study.study.name, study.study.title, study.result.agreement, held, f"{study.seconds:.0f}"
+            study.study.name,
+            study.study.title,
+            result.agreement,
+            result.checks_summary,
+            f"{study.seconds:.0f}",
         )
     console = make_console()
     console.print(f"Reproducing the paper: {kind}, seed {report.seed}, banditrank {report.version}")
     console.print(table)
-    console.print("checks: statements of the paper that the data confirm", style="dim")
+    console.print("checks: statements of the paper that hold here", style="dim")
+    if any(study.result.agreement == "too short to tell" for study in report.studies):
+        console.print("too short to tell: a quick run does not decide it, a full run does", style="dim")

@@ -26,13 +26,14 @@ from banditrank._cli.plot_options import (
     PlotTitleOption,
     check_plot_options,
 )
+from banditrank._import_path import add_current_directory, is_import_path
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from banditrank.model._problem import Problem
     from banditrank.model._rewards import Rewards
     from banditrank.model._timeline import Timeline
-    from banditrank.policies._base import CompiledPolicy
+    from banditrank.policies._base import Policy, Treatment
     from banditrank.simulation._backends.base import Backend
     from banditrank.simulation._backends.catalog import BackendName
     from banditrank.simulation._result import SimulationResult
@@ -48,8 +49,9 @@ def simulate_command(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="auto, thompson-rank, greedy-rank, ucb-rank, type-blind-ucb, random, oracle; or a baseline "
-            "such as top-rank (see docs/policies.md). Repeat or separate with commas to compare several.",
+            help="auto, thompson-rank, greedy-rank, ucb-rank, type-blind-ucb, random, oracle; a baseline "
+            "such as top-rank (see docs/policies.md); or MODULE:CLASS of a custom policy in the current "
+            "directory. Repeat or separate with commas to compare several.",
             show_default="auto, and the paper's four policies and its baseline",
         ),
     ] = None,
@@ -231,13 +233,13 @@ def _make_policies(
     *,
     rewards: "Rewards",
     **settings: Any,
-) -> "list[CompiledPolicy]":
+) -> "list[Policy]":
     """Return each policy under each treatment, with the options that it accepts.
 
     Without a policy, return the default policies that accept all options.
     """
     from banditrank.policies._base import check_treatment
-    from banditrank.policies._catalog import DEFAULT_POLICIES, accepts_option, make_policy
+    from banditrank.policies._catalog import DEFAULT_POLICIES, accepts_option
     from banditrank.simulation._simulate import check_simulation
 
     chosen = [check_treatment(name) for name in split_names(treatments)]
@@ -254,7 +256,7 @@ def _make_policies(
     for pair in dict.fromkeys(pairs):
         accepted = {option: value for option, value in options.items() if accepts_option(option, *pair)}
         name, treatment = pair
-        made.append(make_policy(name, problem, treatment=treatment, rewards=rewards, **accepted, **settings))
+        made.append(_make_policy(name, problem, treatment, rewards=rewards, **accepted, **settings))
     for option, value in options.items():
         if not any(accepts_option(option, *pair) for pair in pairs):
             raise InvalidInputError(option, "must be left out: none of the policies accepts it", value)
@@ -263,8 +265,34 @@ def _make_policies(
     return made
 
 
+def _make_policy(
+    name: str, problem: "Problem | Timeline", treatment: "Treatment", **settings: Any
+) -> "Policy":
+    """Return a built-in policy by name, or a custom one by import path."""
+    from banditrank.policies._base import CompiledPolicy
+    from banditrank.policies._catalog import make_policy
+    from banditrank.policies._custom import CustomPolicy
+    from banditrank.policies._forgetful import Forgetful
+    from banditrank.utilities._utility import as_utility
+
+    if not is_import_path(name):
+        return make_policy(name, problem, treatment=treatment, **settings)
+    add_current_directory()
+    policy = CustomPolicy.from_import_path(name).make_policy(
+        treatment=treatment, utility=as_utility(settings["utility"]), horizon=settings["horizon"]
+    )
+    if policy.treatment != treatment:
+        rule = f"must be one that {name} has, {policy.treatment}"
+        raise InvalidInputError("treatment", rule, treatment)
+    if settings["memory"] is None:
+        return policy
+    if not isinstance(policy, CompiledPolicy):
+        raise InvalidInputError("memory", f"must be left out: {name} is not compiled", settings["memory"])
+    return Forgetful(policy, settings["memory"])
+
+
 def _simulate_all(
-    policies: "list[CompiledPolicy]",
+    policies: "list[Policy]",
     directory: Path | None,
     *,
     backend: "Backend",

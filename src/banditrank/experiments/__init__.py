@@ -6,9 +6,11 @@ from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from banditrank.experiments._compare.compare import compare
+    from banditrank.experiments._compare.suites import Suite
     from banditrank.experiments._reproduce import find_studies, reproduce
 
 __all__ = [
+    "Suite",
     "compare",
     "find_studies",
     "reproduce",
@@ -19,6 +21,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
         __name__,
         {
             "_compare.compare": ("compare",),
+            "_compare.suites": ("Suite",),
             "_reproduce": ("find_studies", "reproduce"),
         },
     )

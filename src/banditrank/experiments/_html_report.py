@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from banditrank._extras import requires
 from banditrank.experiments._formatting import format_duration
-from banditrank.experiments._study import Agreement, Check, Table
+from banditrank.experiments._study import Answer, Check, Table
 
 if TYPE_CHECKING:
     from banditrank.experiments._report import RenderedFigure, Report, StudyReport
@@ -51,13 +51,14 @@ def write_html_report(
         "data_uri": data_uri,
         "duration": format_duration,
         "column_kinds": column_kinds,
+        "answer": lambda check: check.answer(quick=report.quick),
     }
     page = environment.get_template(report.kind.template).render(
         report=report,
         figures=figures,
         seconds=sum(study.seconds for study in report.studies),
         all_checks=_all_checks,
-        all_agreements=get_args(Agreement),
+        all_answers=get_args(Answer),
         paper_checks=partial(_checks_by, "paper"),
         implementation_checks=partial(_checks_by, "implementation"),
     )

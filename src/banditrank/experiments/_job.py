@@ -20,7 +20,7 @@ class Job(ABC):
     Parameters
     ----------
     name
-        Name within the study; the job's id is ``STUDY/NAME``, such as ``kdd2012/ucb-equal``.
+        Name within the study; the job's id is ``STUDY/NAME``, such as ``kdd2012/ucb-rank-personalized``.
     """
 
     name: str

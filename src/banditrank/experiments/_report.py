@@ -181,6 +181,7 @@ def _summary(report: StudyReport) -> dict[str, Any]:
             {
                 "statement": check.statement,
                 "holds": check.holds,
+                "answer": check.answer(quick=result.is_quick),
                 "evidence": check.evidence,
                 "claimed_by": check.claimed_by,
             }
@@ -191,6 +192,7 @@ def _summary(report: StudyReport) -> dict[str, Any]:
                 "caption": table.caption,
                 "columns": list(table.columns),
                 "rows": [list(row) for row in table.rows],
+                "note": table.note,
             }
             for table in result.tables
         ],

@@ -22,7 +22,7 @@ _DIGEST = b"banditrank.digest"
 
 
 class ResultsDirectory:
-    """Parquet files, one per job, such as ``data/kdd2012/ucb-equal.parquet``.
+    """Parquet files, one per job, such as ``data/kdd2012/ucb-rank-personalized.parquet``.
 
     Each has a checksum file beside it, because Parquet does not detect damaged files. Running times, which
     differ between runs, are stored apart from data: measured ones under ``timings/``, and the duration of

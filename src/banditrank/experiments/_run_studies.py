@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -87,13 +88,13 @@ def run_studies(
                         on_job(f"{study.name}/{job.name}", not is_missing)
     frames = {study.name: _load_frames(results, study, jobs) for study, jobs in sweeps}
     report = Report(
-        [_analyse(results, study, jobs, frames[study.name]) for study, jobs in sweeps],
+        [_analyse(results, study, jobs, frames[study.name], quick=quick) for study, jobs in sweeps],
         seed,
         quick,
         __version__,
         describe_machine(),
         kind,
-        None if overview is None else _analyse_all(overview, frames),
+        None if overview is None else _analyse_all(overview, frames, quick=quick),
     )
     try:
         report.write(directory)
@@ -138,16 +139,18 @@ def _load_frames(results: ResultsDirectory, study: Study, jobs: Sequence[Job]) -
     return frames
 
 
-def _analyse(results: ResultsDirectory, study: Study, jobs: Sequence[Job], frames: Frames) -> StudyReport:
+def _analyse(
+    results: ResultsDirectory, study: Study, jobs: Sequence[Job], frames: Frames, *, quick: bool
+) -> StudyReport:
     return StudyReport(
         study,
-        study.analyse(frames),
+        replace(study.analyse(frames), is_quick=quick),
         [job.name for job in jobs],
         results.seconds(study.name, jobs),
         sorted({data_directory(job) for job in jobs}),
     )
 
 
-def _analyse_all(overview: Study, frames: dict[str, Frames]) -> StudyReport:
+def _analyse_all(overview: Study, frames: dict[str, Frames], *, quick: bool) -> StudyReport:
     by_id = {f"{study}/{job}": frame for study, jobs in frames.items() for job, frame in jobs.items()}
-    return StudyReport(overview, overview.analyse(by_id), (), 0.0, ())
+    return StudyReport(overview, replace(overview.analyse(by_id), is_quick=quick), (), 0.0, ())

@@ -10,7 +10,7 @@ from banditrank.model._click_models import SINGLE_LOOK, ClickModel
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards
 from banditrank.model._timeline import Timeline
-from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._base import Policy
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._backends.local import LocalBackend
 from banditrank.simulation._progress import Advance
@@ -50,11 +50,13 @@ class SimulationJob(Job):
         As for `banditrank.simulate`; replications per problem.
     microseconds_per_round
         Approximate time of a round.
+    custom_values
+        Plain values that distinguish a custom policy from others of the same fingerprint.
     """
 
     keeps_counts: ClassVar[bool] = False  # whether `to_frame` needs the final counts
 
-    policy: CompiledPolicy
+    policy: Policy
     problems: Sequence[Problem | Timeline]
     horizon: int
     replications: int
@@ -63,6 +65,7 @@ class SimulationJob(Job):
     click_model: ClickModel = SINGLE_LOOK
     checkpoints: Sequence[int] | None = None
     microseconds_per_round: float = 0.3
+    custom_values: dict[str, Any] | None = None
 
     @property
     def n_steps(self) -> int:
@@ -76,7 +79,9 @@ class SimulationJob(Job):
 
     def settings(self) -> dict[str, Any]:
         """Return the plain values that the curves depend on."""
+        custom = {} if self.custom_values is None else {"custom": self.custom_values}
         return {
+            **custom,
             "policy": self.policy.fingerprint(),
             "problems": [problem.to_dict() for problem in self.problems],
             "horizon": self.horizon,

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 Frames: TypeAlias = "Mapping[str, pd.DataFrame]"
 """Data of a study's jobs, by job name."""
 
-Agreement = Literal["agrees", "partly", "disagrees", "not checked"]
+Agreement = Literal["agrees", "partly", "disagrees", "too short to tell", "not checked"]
+
+Answer = Literal["holds", "does not hold", "too short to tell", "not decided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,35 @@ class Check:
         The numbers that decide.
     claimed_by
         Source of the statement. Only checks of the paper's claims decide the agreement.
+    needs_full_run
+        Whether a quick run that does not confirm the statement may be too short to decide it.
     """
 
     statement: str
     holds: bool | None
     evidence: str
     claimed_by: Literal["paper", "implementation"] = "paper"
+    needs_full_run: bool = True
+
+    def answer(self, *, quick: bool) -> Answer:
+        """Return whether the statement holds, as far as the length of the run allows.
+
+        Parameters
+        ----------
+        quick
+            Whether the data are those of a quick run.
+
+        Examples
+        --------
+        >>> check = Check("Regret is sub-linear.", False, "exponent 0.95")
+        >>> check.answer(quick=False), check.answer(quick=True)
+        ('does not hold', 'too short to tell')
+        """
+        if self.holds:
+            return "holds"
+        if quick and self.needs_full_run:
+            return "too short to tell"
+        return "not decided" if self.holds is None else "does not hold"
 
     def __post_init__(self) -> None:
         """Convert NumPy booleans, which JSON cannot encode."""
@@ -44,11 +69,22 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Table of formatted cells."""
+    """Table of formatted cells.
+
+    Parameters
+    ----------
+    caption
+        Text above the table.
+    columns, rows
+        Headings and cells.
+    note
+        Text below the table, such as the reason for empty cells.
+    """
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +124,8 @@ class StudyResult:
         Shown in the report.
     metrics
         Plain values for ``summary.json``.
+    is_quick
+        Whether the data are those of a quick run.
     """
 
     findings: str
@@ -95,16 +133,35 @@ class StudyResult:
     figures: Sequence[StudyFigure] = ()
     tables: Sequence[Table] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    is_quick: bool = False
 
     @property
     def agreement(self) -> Agreement:
         """Agreement with the paper, computed from the checks of its claims."""
-        answers = {check.holds for check in self.checks if check.claimed_by == "paper"}
-        if answers <= {None}:
+        answers = {check.answer(quick=self.is_quick) for check in self.checks if check.claimed_by == "paper"}
+        if answers <= {"not decided"}:
             return "not checked"
-        if answers == {True}:
+        if answers == {"holds"}:
             return "agrees"
-        return "partly" if True in answers else "disagrees"
+        if "does not hold" not in answers and "too short to tell" in answers:
+            return "too short to tell"
+        return "partly" if "holds" in answers else "disagrees"
+
+    @property
+    def checks_summary(self) -> str:
+        """How many of the checks of the paper's claims hold, and how many the run does not decide.
+
+        Examples
+        --------
+        >>> checks = [Check("It ends.", True, ""), Check("It is fast.", False, "")]
+        >>> StudyResult("", checks).checks_summary, StudyResult("", checks, is_quick=True).checks_summary
+        ('1 of 2', '1 of 2, 1 too short to tell')
+        """
+        checks = [check for check in self.checks if check.claimed_by == "paper"]
+        answers = [check.answer(quick=self.is_quick) for check in checks]
+        open_answers: tuple[Answer, ...] = ("too short to tell", "not decided")
+        undecided = [f", {answers.count(answer)} {answer}" for answer in open_answers if answer in answers]
+        return f"{answers.count('holds')} of {len(answers)}{''.join(undecided)}"
 
 
 class Sweep(Protocol):

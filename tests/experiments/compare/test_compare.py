@@ -8,7 +8,8 @@ from helpers.blank_figures import render_blank_figures
 from helpers.small_comparison import POLICIES, shrink
 
 from banditrank import InvalidInputError, UnknownNameError
-from banditrank.experiments._compare.compare import SUITE_NAMES, compare
+from banditrank.experiments._compare.compare import compare
+from banditrank.experiments._compare.custom_suites import SUITE_NAMES
 from banditrank.experiments._compare.suites import SUITES
 from banditrank.simulation._backends import local
 

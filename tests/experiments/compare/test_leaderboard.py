@@ -2,10 +2,11 @@
 
 import pandas as pd
 import pytest
-from helpers.synthetic_regret import ending_at, timed
+from helpers.synthetic_regret import ending_at, synthetic_curves, timed
 
 from banditrank.experiments._compare import leaderboard, suite_study
-from banditrank.experiments._compare.jobs import TIMING_PREFIX
+from banditrank.experiments._compare.names import TIMING_PREFIX
+from banditrank.experiments._compare.policy_variants import find_policies
 from banditrank.experiments._compare.suites import SUITES
 from banditrank.experiments._study import StudyResult
 
@@ -26,7 +27,7 @@ def data(**medians: float) -> dict[str, pd.DataFrame]:
 
 
 def analyse(names: list[str] = NAMES, **medians: float) -> StudyResult:
-    return leaderboard.analyse(TWO, names, data(**medians))
+    return leaderboard.analyse(TWO, find_policies(names), data(**medians))
 
 
 def test_policies_without_position_knowledge_have_a_table_of_their_own() -> None:
@@ -65,6 +66,29 @@ def test_the_figure_is_drawn() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["table1", "item-jumps"]
 
 
+def test_a_policy_that_did_not_run_in_a_suite_is_marked_with_the_reason() -> None:
+    from matplotlib.figure import Figure
+
+    many, one = SUITES["many-items"], SUITES["table1"]
+    frames = {}
+    for suite, name in ((many, "grab"), (one, "grab"), (one, "pmed")):
+        frames[f"{suite.name}/{name}"] = synthetic_curves(lambda _: 10.0, (100, suite.quick_horizon))
+        frames[f"{suite.name}/{TIMING_PREFIX}{name}"] = timed(1.0)
+    result = leaderboard.analyse([many, one], find_policies(["grab", "pmed"]), frames)
+    reason = (
+        "–: not run: pmed in many-items (too slow for a quick run); its score is the mean over its other "
+        "suites."
+    )
+    medians = result.tables[-1]
+    assert medians.note == reason
+    assert {row[0]: row[1:] for row in medians.rows}["pmed"][0] == "–"
+    [ratios] = result.figures
+    assert ratios.caption.endswith(reason)
+    figure = Figure()
+    ratios.draw(figure)
+    assert sorted(text.get_text() for text in figure.axes[0].texts) == ["1", "1", "1", "–"]
+
+
 def default_checks(monkeypatch: pytest.MonkeyPatch, **medians: float) -> list[bool | None]:
     """Return the answers of the checks if UCBRank were the default policy."""
     monkeypatch.setattr(leaderboard, "DEFAULT_POLICY", "ucb-rank")
@@ -85,9 +109,9 @@ def test_the_default_policy_must_be_near_the_best_with_position_knowledge(
 
 
 def test_without_the_default_policy_there_is_nothing_to_check() -> None:
-    assert not leaderboard.analyse(TWO, ["grab", "random"], data()).checks
-    assert leaderboard.analyse(TWO, ["pbm-ucb"], data()).findings.endswith("took part.")
-    few = leaderboard.analyse(TWO, ["pbm-ucb", "random"], data()).findings
+    assert not leaderboard.analyse(TWO, find_policies(["grab", "random"]), data()).checks
+    assert leaderboard.analyse(TWO, find_policies(["pbm-ucb"]), data()).findings.endswith("took part.")
+    few = leaderboard.analyse(TWO, find_policies(["pbm-ucb", "random"]), data()).findings
     assert few.endswith("No policy without position knowledge took part but random rankings.")
 
 
@@ -98,13 +122,13 @@ def test_a_suite_shows_the_best_policy_and_violated_assumptions() -> None:
         for job, frame in data(item_jumps_pbm_ucb_plus_window=100.0, item_jumps_random=5.0).items()
         if job.startswith("item-jumps/")
     }
-    result = suite_study.analyse(suite, NAMES, frames)
+    result = suite_study.analyse(suite, find_policies(NAMES), frames)
     [table] = result.tables
     assert table.rows[1][:7] == ["pbm-ucb+window", "examination known", "104", "101", "106", "107", "1.00"]
     assert table.rows[0][0] == "random"  # lucky, and yet not the best
     assert result.metrics["best_policy"] == "pbm-ucb+window"
     violated = {row[0]: row[-1] for row in table.rows}
-    assert violated["ucb-rank+window"] == "–"
+    assert violated["ucb-rank+window"] == "none"
     assert "assumes that the problem does not change" in violated["ucb-rank"]
     assert "assumes that positions are examined in the order 1 > 2 > 3 > 4" in violated["top-rank"]
     assert result.findings.startswith("pbm-ucb+window (examination known) has the lowest median regret, 104;")
@@ -113,5 +137,5 @@ def test_a_suite_shows_the_best_policy_and_violated_assumptions() -> None:
 
 def test_a_suite_without_random_rankings_says_so() -> None:
     frames = {"grab": ending_at(3.0), f"{TIMING_PREFIX}grab": timed(1.0)}
-    result = suite_study.analyse(SUITES["table1"], ["grab"], frames)
+    result = suite_study.analyse(SUITES["table1"], find_policies(["grab"]), frames)
     assert result.findings == "grab has the lowest median regret, 3. Random rankings did not take part."

@@ -1,18 +1,25 @@
 """Policies of a comparison: all but the oracle, each with only the parameters that it needs to know."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from banditrank import UnknownNameError
 from banditrank.experiments._compare.policy_variants import (
     ALL_POLICIES,
     DEFAULT_POLICY,
+    ComparedPolicy,
     PolicyVariant,
-    find_policy_names,
+    find_policies,
     policy_variants,
     position_knowledge,
 )
 from banditrank.experiments._compare.suites import SUITES
 from banditrank.policies._catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
+
+
+def find_policy_names(names: Sequence[str] = ()) -> list[str]:
+    return [policy.name for policy in find_policies(names)]
 
 
 def test_all_policies_but_the_oracle_are_compared() -> None:
@@ -29,14 +36,14 @@ def test_names_come_once_and_in_the_catalogs_order() -> None:
     assert find_policy_names(["random", "grab", "ucb-rank", "grab"]) == ["ucb-rank", "grab", "random"]
 
 
-@pytest.mark.parametrize("name", ["oracle", "grap", "", "all"])
+@pytest.mark.parametrize("name", ["oracle", "grap", ""])
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(UnknownNameError, match=r"^policies must be one of "):
         find_policy_names(["grab", name])
 
 
 def test_position_knowledge_of_all_policies() -> None:
-    known = {name: position_knowledge(name) for name in ALL_POLICIES}
+    known = {policy.name: policy.position_knowledge for policy in find_policies()}
     assert {name for name in known if known[name] == "order given"} == set(ORDERED_POLICY_NAMES)
     assert {name for name in known if known[name] == "examination known"} == {"pbm-ucb", "pbm-ts", "pbm-pie"}
     assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(
@@ -47,34 +54,34 @@ def test_position_knowledge_of_all_policies() -> None:
 
 def test_where_the_problem_changes_each_policy_also_runs_with_a_window() -> None:
     names = ["ucb-rank", "grab", "random"]
-    assert [each.label for each in policy_variants(SUITES["table1"], names, 5000)] == names
-    changing = policy_variants(SUITES["item-jumps"], names, 5000)
+    assert [each.label for each in policy_variants(SUITES["table1"], find_policies(names), 5000)] == names
+    changing = policy_variants(SUITES["item-jumps"], find_policies(names), 5000)
     assert [each.label for each in changing] == [*names, "ucb-rank+window", "grab+window"]
     assert changing[-1].memory == "window:500"
 
 
 def test_a_quick_run_skips_slow_policies_unless_there_are_no_others() -> None:
     suite = SUITES["many-items"]
-    names = ["grab", "pmed"]
-    assert [each.name for each in policy_variants(suite, names, suite.horizon)] == names
-    assert [each.name for each in policy_variants(suite, names, suite.quick_horizon)] == ["grab"]
-    assert [each.name for each in policy_variants(suite, ["pmed"], suite.quick_horizon)] == ["pmed"]
+    both, slow = find_policies(["grab", "pmed"]), find_policies(["pmed"])
+    assert [each.label for each in policy_variants(suite, both, suite.horizon)] == ["grab", "pmed"]
+    assert [each.label for each in policy_variants(suite, both, suite.quick_horizon)] == ["grab"]
+    assert [each.label for each in policy_variants(suite, slow, suite.quick_horizon)] == ["pmed"]
     assert suite.quick_scale.endswith("rounds, without pmed")
 
 
 def test_policies_receive_the_parameters_that_they_need_to_know() -> None:
     suite = SUITES["table1"]
     problem = suite.make_problem(1000)
-    ordered = PolicyVariant("top-rank-ordered").make_policy(suite, problem, 1000)
+    ordered = PolicyVariant(ComparedPolicy("top-rank-ordered")).make_policy(suite, problem, 1000)
     assert (ordered.order, ordered.horizon) == (((1, 0), (1, 0)), 1000)
-    assert PolicyVariant("top-rank").make_policy(suite, problem, 1000).order is None
-    windowed = PolicyVariant("pbm-ucb", "window:100").make_policy(suite, problem, 1000)
+    assert PolicyVariant(ComparedPolicy("top-rank")).make_policy(suite, problem, 1000).order is None
+    windowed = PolicyVariant(ComparedPolicy("pbm-ucb"), "window:100").make_policy(suite, problem, 1000)
     assert str(windowed.memory) == "window:100"
     equal = SUITES["table1-nash"]
-    policy = PolicyVariant("pbm-ucb").make_policy(equal, problem, 1000)
+    policy = PolicyVariant(ComparedPolicy("pbm-ucb")).make_policy(equal, problem, 1000)
     assert (policy.treatment, str(policy.utility)) == ("equal", "nash")
 
 
 def test_auto_is_an_alias_of_the_default_policy() -> None:
     assert make_policy("auto", SUITES["table1"].make_problem(1000)).name == DEFAULT_POLICY
-    assert position_knowledge(DEFAULT_POLICY) == "nothing"
+    assert position_knowledge(find_policies(["auto"]))[DEFAULT_POLICY] == "nothing"

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from banditrank.experiments._kdd2012.analysis import MIN_FOUND_RATE, MIN_OPTIMAL_RATE, analyse
-from banditrank.experiments._paper_policies import LABELS
+from banditrank.experiments._paper_policies import POLICIES
 
 HORIZON, RUNS = 1000, 100
 
@@ -22,7 +22,7 @@ def frame(exponent: float = 0.5, found: int = RUNS, rate: float = 0.95) -> pd.Da
 
 def frames(**other: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {
-        **dict.fromkeys(LABELS, frame()),
+        **dict.fromkeys(POLICIES, frame()),
         **{name.replace("_", "-"): data for name, data in other.items()},
     }
 
@@ -30,7 +30,7 @@ def frames(**other: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def answers(data: dict[str, pd.DataFrame]) -> tuple[list[bool], list[bool]]:
     """Return which policies find the optimum, and which are sub-linear."""
     holds = [check.holds for check in analyse(data).checks]
-    return holds[: len(LABELS)], holds[len(LABELS) :]
+    return holds[: len(POLICIES)], holds[len(POLICIES) :]
 
 
 def test_all_checks_can_hold() -> None:
@@ -40,7 +40,7 @@ def test_all_checks_can_hold() -> None:
 
 @pytest.mark.parametrize("number", range(4))
 def test_a_policy_of_which_too_few_runs_find_the_optimum_fails(number: int) -> None:
-    name = list(LABELS)[number]
+    name = list(POLICIES)[number]
     expected = [place != number for place in range(4)]
     few = round(MIN_FOUND_RATE * RUNS) - 1
     assert answers({**frames(), name: frame(found=few)}) == (expected, [True] * 4)
@@ -50,7 +50,7 @@ def test_a_policy_of_which_too_few_runs_find_the_optimum_fails(number: int) -> N
 
 @pytest.mark.parametrize("number", range(4))
 def test_a_policy_whose_regret_is_linear_fails(number: int) -> None:
-    name = list(LABELS)[number]
+    name = list(POLICIES)[number]
     expected = [place != number for place in range(4)]
     assert answers({**frames(), name: frame(exponent=0.91)}) == ([True] * 4, expected)
     assert answers({**frames(), name: frame(exponent=0.89)}) == ([True] * 4, [True] * 4)
@@ -58,7 +58,8 @@ def test_a_policy_whose_regret_is_linear_fails(number: int) -> None:
 
 def test_nearly_found_is_not_found() -> None:
     costly = frame(found=0).assign(regret=lambda data: data["regret"] * 100)
-    result = analyse({**frames(), "ucb-equal": frame(found=0), "greedy-equal": costly})
-    assert result.metrics["found"] == {**dict.fromkeys(LABELS, 1.0), "ucb-equal": 0.0, "greedy-equal": 0.0}
-    assert result.metrics["nearly_found"] == {**dict.fromkeys(LABELS, 1.0), "greedy-equal": 0.0}
+    greedy, ucb = "greedy-rank-equal-utilitarian", "ucb-rank-equal-utilitarian"
+    result = analyse({**frames(), ucb: frame(found=0), greedy: costly})
+    assert result.metrics["found"] == {**dict.fromkeys(POLICIES, 1.0), ucb: 0.0, greedy: 0.0}
+    assert result.metrics["nearly_found"] == {**dict.fromkeys(POLICIES, 1.0), greedy: 0.0}
     assert result.agreement == "partly"

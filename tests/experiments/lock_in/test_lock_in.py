@@ -7,7 +7,7 @@ import pytest
 
 from banditrank.experiments._lock_in.analysis import INDEPENDENT_ROUNDS, REMEDIES, _bounds, analyse
 from banditrank.experiments._lock_in.sweep import PROBLEMS
-from banditrank.experiments._paper_policies import COEFFICIENTS, LABELS
+from banditrank.experiments._paper_policies import COEFFICIENTS
 from banditrank.experiments._study import Check
 
 RUNS = 100
@@ -39,7 +39,7 @@ def around(mean: float, error: float) -> list[float]:
 
 def checks(**other: pd.DataFrame) -> list[Check]:
     """Return the checks of data that confirm the paper, with some jobs replaced."""
-    data = {f"{name}-own": runs(name) for name in LABELS}
+    data = {f"{name}-own": runs(name) for name in COEFFICIENTS}
     for problem in PROBLEMS:
         for rate, bound in zip(RATES, _bounds(problem, RATES), strict=True):
             data[f"initial-phase-{problem}-{rate:g}"] = phases(rate, around(bound / 2, 0.01 * bound))
@@ -60,13 +60,13 @@ def test_all_the_papers_checks_can_hold() -> None:
 
 @pytest.mark.parametrize("number", range(4))
 def test_more_than_one_linear_run_in_a_hundred_is_too_many(number: int) -> None:
-    name = list(LABELS)[number]
+    name = list(COEFFICIENTS)[number]
     expected = [place != number for place in range(6)]
     assert answers(**{f"{name}-own": runs(name, linear=1)}) == [True] * 6
     assert answers(**{f"{name}-own": runs(name, linear=2)}) == expected
 
 
-@pytest.mark.parametrize("name", LABELS)
+@pytest.mark.parametrize("name", COEFFICIENTS)
 def test_runs_with_another_coefficient_decide_nothing(name: str) -> None:
     assert answers(**{f"{name}-other": runs(name, linear=RUNS, coefficient=64.0)}) == [True] * 6
 
@@ -107,10 +107,10 @@ def test_the_phase_is_compared_within_three_standard_errors(
 
 
 def test_causes_are_given_of_linear_runs_only() -> None:
-    data = {f"{name}-own": runs(name) for name in LABELS}
+    data = {f"{name}-own": runs(name) for name in COEFFICIENTS}
     data |= {f"initial-phase-{problem}-1": phases(1.0, [10.0, 20.0]) for problem in PROBLEMS}
     assert "estimate a wrong ranking" not in analyse(data).findings
-    data["ucb-equal-own"] = runs("ucb-equal", linear=2)
+    data["ucb-rank-equal-utilitarian-own"] = runs("ucb-rank-equal-utilitarian", linear=2)
     assert (
         "100% estimate a wrong ranking to be the best, and of these 100% would not" in analyse(data).findings
     )

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 
 from banditrank.experiments._study import Check
-from banditrank.experiments._synthetic.analysis import LABELS, analyse
-from banditrank.experiments._synthetic.sweep import EQUAL
+from banditrank.experiments._synthetic.analysis import POLICIES, analyse
+from banditrank.experiments._synthetic.sweep import BASELINE, EQUAL
 
 HORIZON, RUNS = 1000, 8
-PROPOSED = [name for name in LABELS if name != "baseline"]
-FINAL = {"greedy-utilitarian": 50.0, "ucb-nash": 50.0, "baseline": 400.0}  # others 100
+PROPOSED = [name for name in POLICIES if name != BASELINE]
+FINAL = {"greedy-rank-equal-utilitarian": 50.0, "ucb-rank-equal-nash": 50.0, BASELINE: 400.0}  # others 100
 
 
 def frame(final: float, exponent: float = 0.5, spread: float = 0.1) -> pd.DataFrame:
@@ -25,7 +25,7 @@ def frame(final: float, exponent: float = 0.5, spread: float = 0.1) -> pd.DataFr
 
 def checks(**other: pd.DataFrame) -> list[Check]:
     """Return the checks of data that confirm all of them, with some jobs replaced."""
-    data = {name: frame(FINAL.get(name, 100.0), 1.0 if name == "baseline" else 0.5) for name in LABELS}
+    data = {name: frame(FINAL.get(name, 100.0), 1.0 if name == BASELINE else 0.5) for name in POLICIES}
     data |= {
         f"other-problems-{name}": pd.DataFrame({"regret": [FINAL.get(name, 100.0)] * 3}) for name in EQUAL
     }
@@ -59,18 +59,18 @@ def test_one_linear_policy_is_too_many(name: str) -> None:
     ],
 )
 def test_the_baseline_is_linear_and_above_the_others(baseline: pd.DataFrame, holds: bool | None) -> None:  # noqa: FBT001
-    assert answers(baseline=baseline) == [True, holds, True, True]
+    assert answers(**{BASELINE: baseline}) == [True, holds, True, True]
 
 
 def test_greedy_rank_is_better_by_one_criterion_and_worse_by_the_other() -> None:
-    assert answers(greedy_utilitarian=frame(200.0)) == [True, True, False, True]
-    assert answers(greedy_nash=frame(25.0)) == [True, True, True, False]
+    assert answers(greedy_rank_equal_utilitarian=frame(200.0)) == [True, True, False, True]
+    assert answers(greedy_rank_equal_nash=frame(25.0)) == [True, True, True, False]
 
 
 def test_a_difference_that_may_be_chance_decides_nothing() -> None:
     close = {
-        "greedy_utilitarian": frame(95.0, spread=0.5),
-        "greedy_nash": frame(55.0, spread=0.5),
+        "greedy_rank_equal_utilitarian": frame(95.0, spread=0.5),
+        "greedy_rank_equal_nash": frame(55.0, spread=0.5),
     }
     assert answers(**close) == [True, True, None, None]
     for check in checks(**close)[2:]:

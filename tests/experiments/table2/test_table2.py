@@ -99,7 +99,7 @@ def test_slow_runs_and_regrets_elsewhere_are_noticed() -> None:
     assert result.checks[-1].evidence.endswith("on one core of abacus")
     assert result.checks[0].holds is True
     assert result.checks[1].holds is False
-    assert "GreedyRank, approx. after 300,000 rounds" in result.checks[1].evidence
+    assert "greedy-rank-equal-utilitarian-sampling after 300,000 rounds" in result.checks[1].evidence
     assert result.findings.startswith("Of the paper's 8 regrets 0 lie")
 
 

@@ -3,24 +3,21 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError
 from banditrank.experiments._compare import leaderboard, suite_study
-from banditrank.experiments._compare.policy_variants import find_policy_names
+from banditrank.experiments._compare.custom_suites import SuiteSource, find_suites
+from banditrank.experiments._compare.policy_variants import ComparedPolicy, find_policies
 from banditrank.experiments._compare.reproductions.catalog import REPRODUCTIONS
-from banditrank.experiments._compare.suites import SUITES
+from banditrank.experiments._compare.suites import Suite
 from banditrank.experiments._report import COMPARISON, Report
 from banditrank.experiments._run_studies import run_studies
 from banditrank.policies._catalog import ORDERED_SUFFIX
-
-REPRODUCTIONS_NAME = "reproductions"
-"""Name beside the suites for the reproductions of the policies' own papers."""
-
-SUITE_NAMES = (*SUITES, REPRODUCTIONS_NAME)
+from banditrank.policies._custom import PolicySource
 
 
 def compare(
-    suites: Sequence[str],
-    policies: Sequence[str],
+    suites: Sequence[SuiteSource],
+    policies: Sequence[str | PolicySource],
     output: str | Path,
     *,
     quick: bool = False,
@@ -32,14 +29,18 @@ def compare(
     """Run the missing jobs of a comparison and write data, figures, an HTML page and a summary.
 
     Each finished job is stored, so an interrupted call loses only the running job; repeat the same call to
-    resume. A call with more suites or policies runs only the jobs that are missing.
+    resume. A call with more suites or policies runs only the jobs that are missing. Jobs of a custom policy
+    run again if its source code has changed.
 
     Parameters
     ----------
     suites
-        Names of suites, and ``reproductions`` for those of the policies' own papers; all if empty.
+        Names of suites, and ``reproductions`` for those of the policies' own papers; all if empty. Custom
+        ones are TOML files, problems, functions that return a problem given the horizon, `Suite` objects, or
+        import paths of these, such as ``my_module:my_problem``; ``all`` adds the built-in ones.
     policies
-        Names of policies; all if empty.
+        Names of policies. Custom ones are policies, their classes, functions that return a policy, or import
+        paths of these, such as ``my_module:MyPolicy``. All built-in policies if none of them is named.
     output
         Directory to write to.
     quick
@@ -58,8 +59,9 @@ def compare(
     UnknownNameError
         If there is no suite or policy of a name.
     InvalidInputError
-        If a setting is invalid, the directory is not writable or holds something else, or none of the
-        policies has a reproduction and nothing else is asked for.
+        If a setting is invalid, a custom policy or suite cannot be loaded or has the name of another, the
+        directory is not writable or holds something else, or none of the policies has a reproduction and
+        nothing else is asked for.
     MissingDependencyError
         If a package of the extra ``reports`` is not installed.
     BanditRankError
@@ -67,15 +69,13 @@ def compare(
     KeyboardInterrupt
         On Ctrl-C; finished jobs are stored.
     """
-    for name in suites:
-        if name not in SUITE_NAMES:
-            raise UnknownNameError("suite", name, SUITE_NAMES)
-    names = find_policy_names(policies)
-    found = [suite for name, suite in SUITES.items() if name in suites or not suites]
-    with_reproductions = REPRODUCTIONS_NAME in suites or not suites
-    reproduced = {name.removesuffix(ORDERED_SUFFIX) for name in names} if with_reproductions else set()
+    found, has_reproductions = find_suites(suites)
+    compared = find_policies(policies)
+    _check_custom_policies_take_part(compared, found, quick=quick)
+    names = [policy.name for policy in compared if policy.custom is None]
+    reproduced = {name.removesuffix(ORDERED_SUFFIX) for name in names} if has_reproductions else set()
     studies = [
-        *(suite_study.make_study(suite, names) for suite in found),
+        *(suite_study.make_study(suite, compared) for suite in found),
         *(study for policy, study in REPRODUCTIONS.items() if policy in reproduced),
     ]
     if not studies:
@@ -85,10 +85,24 @@ def compare(
         studies,
         output,
         COMPARISON,
-        overview=leaderboard.make_study(found, names) if found else None,
+        overview=leaderboard.make_study(found, compared) if found else None,
         quick=quick,
         seed=seed,
         workers=workers,
         progress=progress,
         on_job=on_job,
     )
+
+
+def _check_custom_policies_take_part(
+    policies: Sequence[ComparedPolicy], suites: Sequence[Suite], *, quick: bool
+) -> None:
+    """Raise if a custom policy runs in none of the suites."""
+    for policy in policies:
+        if policy.custom is None:
+            continue
+        reasons = [policy.absence(suite, suite.quick_horizon if quick else suite.horizon) for suite in suites]
+        if all(reasons):
+            reason = f", but {reasons[0]}" if reasons else ""
+            rule = f"must take part in one of the suites{reason}"
+            raise InvalidInputError("policies", rule, policy.custom.label)

@@ -5,20 +5,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from banditrank._extras import requires
-from banditrank.experiments._compare.policy_variants import PolicyVariant, policy_variants
+from banditrank.errors import InvalidInputError
+from banditrank.experiments._compare.names import TIMING_PREFIX
+from banditrank.experiments._compare.policy_variants import ComparedPolicy, PolicyVariant, policy_variants
 from banditrank.experiments._compare.suites import Suite
 from banditrank.experiments._job import Job
 from banditrank.experiments._machine_info import describe_machine
 from banditrank.experiments._simulation_job import SimulationJob, checkpoints_with
+from banditrank.model._problem import Problem
+from banditrank.model._timeline import Timeline
+from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._catalog import ORDERED_SUFFIX
+from banditrank.policies._custom import parameter_values
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._progress import Advance
-from banditrank.simulation._simulate import simulate
+from banditrank.simulation._simulate import check_simulation, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TIMING_PREFIX = "time-of-"  # of the name of a timing job
 
 # Approximate time of a round with 20 items, for the progress bar.
 MICROSECONDS_PER_ROUND = {
@@ -31,6 +35,7 @@ MICROSECONDS_PER_ROUND = {
     "uni-rank": 3.0,
 }
 DEFAULT_MICROSECONDS_PER_ROUND = 1.5
+INTERPRETED_MICROSECONDS_PER_ROUND = 80.0
 MAX_TIMED_ROUNDS = 20_000
 
 
@@ -93,29 +98,66 @@ class TimingJob(Job):
         )
 
 
-def sweep(suite: Suite, names: Sequence[str], seed: int, *, quick: bool) -> list[Job]:
-    """Return one job per policy variant for its regret, and one for its running time."""
+def sweep(suite: Suite, policies: Sequence[ComparedPolicy], seed: int, *, quick: bool) -> list[Job]:
+    """Return one job per policy variant for its regret, and one for its running time.
+
+    Raises
+    ------
+    InvalidInputError
+        If a custom policy cannot be made or simulated on the problem.
+    """
     horizon = suite.quick_horizon if quick else suite.horizon
     problem = suite.make_problem(horizon)
     simulations = [
-        SimulationJob(
-            name=variant.label,
-            policy=variant.make_policy(suite, problem, horizon),
-            problems=(problem,),
-            horizon=horizon,
-            replications=suite.quick_replications if quick else suite.replications,
-            seed=seed,
-            rewards=suite.rewards,
-            click_model=suite.click_model,
-            checkpoints=checkpoints_with(horizon, horizon // 10),
-            microseconds_per_round=_microseconds_per_round(variant, problem.n_items),
-        )
-        for variant in policy_variants(suite, names, horizon)
+        _simulation(variant, suite, problem, horizon, seed, quick=quick)
+        for variant in policy_variants(suite, policies, horizon)
     ]
     timings = [TimingJob(name=f"{TIMING_PREFIX}{job.name}", simulation=job) for job in simulations]
     return [*simulations, *timings]
 
 
-def _microseconds_per_round(variant: PolicyVariant, n_items: int) -> float:
-    name = variant.name.removesuffix(ORDERED_SUFFIX)
+def _simulation(
+    variant: PolicyVariant,
+    suite: Suite,
+    problem: Problem | Timeline,
+    horizon: int,
+    seed: int,
+    *,
+    quick: bool,
+) -> SimulationJob:
+    policy = variant.make_policy(suite, problem, horizon)
+    job = SimulationJob(
+        name=variant.label,
+        policy=policy,
+        problems=(problem,),
+        horizon=horizon,
+        replications=suite.quick_replications if quick else suite.replications,
+        seed=seed,
+        rewards=suite.rewards,
+        click_model=suite.click_model,
+        checkpoints=checkpoints_with(horizon, max(horizon // 10, 1)),
+        microseconds_per_round=_microseconds_per_round(variant, policy, problem.n_items),
+        custom_values=_custom_values(variant.policy, policy),
+    )
+    if variant.policy.custom is not None:
+        check_simulation(policy, problem, suite.rewards, suite.click_model)
+        try:
+            job.digest()
+        except TypeError as error:
+            rule = f"must have a description and a fingerprint of plain values ({error})"
+            raise InvalidInputError("policies", rule, variant.policy.custom.label) from None
+    return job
+
+
+def _custom_values(compared: ComparedPolicy, policy: Policy) -> dict[str, Any] | None:
+    """Return what distinguishes a custom policy from others of the same fingerprint."""
+    if compared.custom is None:
+        return None
+    return {"source": compared.custom.source_digest(), "parameters": parameter_values(policy)}
+
+
+def _microseconds_per_round(variant: PolicyVariant, policy: Policy, n_items: int) -> float:
+    if not isinstance(policy, CompiledPolicy):
+        return INTERPRETED_MICROSECONDS_PER_ROUND
+    name = variant.policy.name.removesuffix(ORDERED_SUFFIX)
     return MICROSECONDS_PER_ROUND.get(name, DEFAULT_MICROSECONDS_PER_ROUND) * max(1, n_items / 20)

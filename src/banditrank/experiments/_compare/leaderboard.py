@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.experiments._compare.jobs import TIMING_PREFIX
-from banditrank.experiments._compare.policy_variants import DEFAULT_POLICY, RANDOM_POLICY, position_knowledge
+from banditrank.experiments._compare.names import TIMING_PREFIX
+from banditrank.experiments._compare.policy_variants import (
+    DEFAULT_POLICY,
+    RANDOM_POLICY,
+    ComparedPolicy,
+    PositionKnowledge,
+    position_knowledge,
+)
 from banditrank.experiments._compare.scores import Regrets, Score, better_variant, final_regret, scores
 from banditrank.experiments._compare.suite_study import microseconds_per_round, violations_by_policy
 from banditrank.experiments._compare.suites import Suite
@@ -34,51 +40,78 @@ _SHORT_KNOWLEDGE = {
 }
 
 
-def make_study(suites: Sequence[Suite], names: Sequence[str]) -> Study:
+def make_study(suites: Sequence[Suite], policies: Sequence[ComparedPolicy]) -> Study:
     """Return the study that analyses the data of all suites."""
     return Study(
         "leaderboard",
         "Leaderboard",
         CLAIM,
         lambda *_, **__: (),
-        partial(analyse, suites, names),
+        partial(analyse, suites, policies),
         "",
         has_agreement=False,
     )
 
 
-def analyse(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> StudyResult:
+def analyse(suites: Sequence[Suite], policies: Sequence[ComparedPolicy], frames: Frames) -> StudyResult:
     """Return the leaderboards, and whether the default policy leads."""
     regrets = {suite.name: _regrets(suite, frames) for suite in suites}
-    names = [name for name in names if any(name in by_policy for by_policy in regrets.values())]
-    without_knowledge = [name for name in names if position_knowledge(name) == "nothing"]
+    policies = [
+        policy for policy in policies if any(policy.name in by_policy for by_policy in regrets.values())
+    ]
+    names = [policy.name for policy in policies]
+    knowledge = position_knowledge(policies)
+    without_knowledge = [name for name in names if knowledge[name] == "nothing"]
     scores_without, all_scores = scores(regrets, without_knowledge), scores(regrets, names)
     costs = {name: _microseconds_per_round(suites, name, frames) for name in names}
-    violated = _count_violated_suites(suites, names, frames)
+    violated = _count_violated_suites(suites, policies, frames)
     tables = [
-        _table(caption, found, costs, violated)
+        _table(caption, found, costs, violated, knowledge)
         for caption, found in (
             ("Policies without position knowledge, compared with each other", scores_without),
             ("All policies, compared with each other", all_scores),
         )
-        if found
+        if found and (found is all_scores or len(found) < len(all_scores))
     ]
-    tables.append(_medians_table(suites, all_scores, regrets))
+    absences = _absences(suites, policies, frames, regrets)
+    tables.append(_medians_table(suites, all_scores, regrets, absences))
     metrics = {
         "scores": {score.policy: score.average for score in all_scores},
         "scores_without_position_knowledge": {score.policy: score.average for score in scores_without},
         "worst_seed_scores": {score.policy: score.average_worst_seed for score in all_scores},
         "microseconds_per_round": costs,
         "violated_suites": violated,
-        "position_knowledge": {name: position_knowledge(name) for name in names},
+        "position_knowledge": {name: knowledge[name] for name in names},
+        "custom_policies": {
+            policy.name: policy.custom.label for policy in policies if policy.custom is not None
+        },
     }
+    built_in = [policy.name for policy in policies if policy.custom is None]
     return StudyResult(
-        _findings(scores_without, all_scores),
-        _checks(scores_without, all_scores),
-        [_figure(suites, all_scores)],
+        _findings(scores_without, all_scores, knowledge),
+        _checks(scores_without, all_scores, knowledge, built_in),
+        [_figure(suites, all_scores, knowledge, absences)],
         tables,
         metrics,
     )
+
+
+def _absences(
+    suites: Sequence[Suite], policies: Sequence[ComparedPolicy], frames: Frames, regrets: Regrets
+) -> str:
+    """Return which policies did not run in which suites, and why."""
+    listed = [
+        f"{policy.name} in {suite.name} ({policy.absence(suite, _horizon(suite, frames))})"
+        for suite in suites
+        for policy in policies
+        if policy.name not in regrets[suite.name]
+    ]
+    return f"–: not run: {', '.join(listed)}; its score is the mean over its other suites." if listed else ""
+
+
+def _horizon(suite: Suite, frames: Frames) -> int:
+    prefix = f"{suite.name}/"
+    return next(int(frames[job]["round"].max()) for job in frames if job.startswith(prefix))
 
 
 def _regrets(suite: Suite, frames: Frames) -> dict[str, NDArray[np.float64]]:
@@ -97,23 +130,28 @@ def _microseconds_per_round(suites: Sequence[Suite], name: str, frames: Frames) 
     return float(np.median([microseconds_per_round(frames[job]) for job in jobs if job in frames]))
 
 
-def _count_violated_suites(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> dict[str, int]:
+def _count_violated_suites(
+    suites: Sequence[Suite], policies: Sequence[ComparedPolicy], frames: Frames
+) -> dict[str, int]:
     """Return the number of suites that violate an assumption of each policy."""
-    counts = dict.fromkeys(names, 0)
+    counts = {policy.name: 0 for policy in policies}
     for suite in suites:
-        horizon = next(int(frames[job]["round"].max()) for job in frames if job.startswith(f"{suite.name}/"))
-        for label, violated in violations_by_policy(suite, names, horizon).items():
+        for label, violated in violations_by_policy(suite, policies, _horizon(suite, frames)).items():
             if label in counts:
                 counts[label] += bool(violated)
     return counts
 
 
-def _findings(scores_without: Sequence[Score], all_scores: Sequence[Score]) -> str:
+def _findings(
+    scores_without: Sequence[Score],
+    all_scores: Sequence[Score],
+    knowledge: Mapping[str, PositionKnowledge],
+) -> str:
     first = [score for score in all_scores if score.policy != RANDOM_POLICY]
     if not first:
         return "Only random rankings took part, which are a reference."
     leader = first[0]
-    text = f"{leader.policy} ({_describe_knowledge(leader.policy)}) has the best score, {leader.average:.2f}"
+    text = f"{leader.policy} ({_describe(knowledge[leader.policy])}) has the best score, {leader.average:.2f}"
     learners = [score for score in scores_without if score.policy != RANDOM_POLICY]
     if not learners:
         others = " but random rankings" if scores_without else ""
@@ -126,37 +164,44 @@ def _findings(scores_without: Sequence[Score], all_scores: Sequence[Score]) -> s
     )
 
 
-def _describe_knowledge(name: str) -> str:
-    knowledge = position_knowledge(name)
+def _describe(knowledge: PositionKnowledge) -> str:
     return "no position knowledge" if knowledge == "nothing" else knowledge
 
 
-def _checks(scores_without: Sequence[Score], all_scores: Sequence[Score]) -> list[Check]:
-    """Return the checks of the default policy, none if it did not take part."""
+def _checks(
+    scores_without: Sequence[Score],
+    all_scores: Sequence[Score],
+    knowledge: Mapping[str, PositionKnowledge],
+    built_in: Sequence[str],
+) -> list[Check]:
+    """Return the checks of the default policy among built-in ones, none if it did not take part."""
     own = next((score for score in scores_without if score.policy == DEFAULT_POLICY), None)
-    rivals = [score for score in scores_without if score.policy not in (DEFAULT_POLICY, RANDOM_POLICY)]
+    others = [name for name in built_in if name not in (DEFAULT_POLICY, RANDOM_POLICY)]
+    rivals = [score for score in scores_without if score.policy in others]
     if own is None or not rivals:
         return []
     checks = [
         Check(
-            f"{DEFAULT_POLICY}, the default policy, has the best score of the policies without position "
-            "knowledge.",
+            f"{DEFAULT_POLICY}, the default policy, has the best score of the built-in policies without "
+            "position knowledge.",
             own.average <= rivals[0].average,
             f"{own.average:.2f}, and the best of the others, {rivals[0].policy}, {rivals[0].average:.2f}",
             claimed_by="implementation",
         )
     ]
-    informed = [score for score in all_scores if position_knowledge(score.policy) != "nothing"]
+    informed = [
+        score for score in all_scores if score.policy in others and knowledge[score.policy] != "nothing"
+    ]
     if informed:
         best = informed[0]
         average = {score.policy: score.average for score in all_scores}[DEFAULT_POLICY]
         checks.append(
             Check(
-                f"{DEFAULT_POLICY} has at most {MAX_SCORE_RATIO} times the score of the best policy with "
-                "position knowledge.",
+                f"{DEFAULT_POLICY} has at most {MAX_SCORE_RATIO} times the score of the best built-in policy "
+                "with position knowledge.",
                 average <= MAX_SCORE_RATIO * best.average,
                 f"{average:.2f} against {best.average:.2f} of {best.policy} "
-                f"({_describe_knowledge(best.policy)}): {average / best.average:.2f} times",
+                f"({_describe(knowledge[best.policy])}): {average / best.average:.2f} times",
                 claimed_by="implementation",
             )
         )
@@ -168,11 +213,12 @@ def _table(
     found: Sequence[Score],
     costs: Mapping[str, float],
     violated: Mapping[str, int],
+    knowledge: Mapping[str, PositionKnowledge],
 ) -> Table:
     rows = [
         [
             score.policy,
-            position_knowledge(score.policy),
+            knowledge[score.policy],
             f"{score.average:,.2f}",
             f"{score.average_worst_seed:,.2f}",
             f"{max(score.ratios.values()):,.2f}",
@@ -195,22 +241,27 @@ def _table(
     return Table(caption, columns, rows)
 
 
-def _medians_table(suites: Sequence[Suite], found: Sequence[Score], regrets: Regrets) -> Table:
+def _medians_table(suites: Sequence[Suite], found: Sequence[Score], regrets: Regrets, absences: str) -> Table:
     rows = [
         [score.policy, *(_median(regrets[suite.name], score.policy) for suite in suites)] for score in found
     ]
-    return Table("Median regret by suite", ["policy", *(suite.name for suite in suites)], rows)
+    return Table("Median regret by suite", ["policy", *(suite.name for suite in suites)], rows, absences)
 
 
 def _median(by_policy: Mapping[str, NDArray[np.float64]], name: str) -> str:
     return f"{np.median(by_policy[name]):,.0f}" if name in by_policy else "–"
 
 
-def _figure(suites: Sequence[Suite], found: Sequence[Score]) -> StudyFigure:
+def _figure(
+    suites: Sequence[Suite],
+    found: Sequence[Score],
+    knowledge: Mapping[str, PositionKnowledge],
+    absences: str,
+) -> StudyFigure:
     def draw(figure: "Figure") -> None:
         draw_heat_map(
             figure,
-            [f"{score.policy} · {_SHORT_KNOWLEDGE[position_knowledge(score.policy)]}" for score in found],
+            [f"{score.policy} · {_SHORT_KNOWLEDGE[knowledge[score.policy]]}" for score in found],
             [suite.name for suite in suites],
             np.array([[score.ratios.get(suite.name, np.nan) for suite in suites] for score in found]),
         )
@@ -218,6 +269,7 @@ def _figure(suites: Sequence[Suite], found: Sequence[Score]) -> StudyFigure:
     caption = (
         "Ratio of median regret to the lowest of all policies, by suite: 1 is the best, darker is worse. "
         "After a policy's name is its position knowledge; the best score is at the top."
+        + (f" {absences}" if absences else "")
     )
     height = 1.6 + 0.3 * len(found)
     return StudyFigure("ratios", caption, draw, width=max(6.5, 3.4 + 0.6 * len(suites)), height=height)
@@ -235,16 +287,17 @@ def draw_heat_map(
     rows, columns
         Labels.
     ratios
-        Shape (rows, columns); NaN for a policy that is missing in a suite.
+        Shape (rows, columns); NaN, drawn as a dash, for a policy that is missing in a suite.
     """
     axes = figure.subplots()
     shades = np.clip(np.log(np.maximum(ratios, 1.0)) / np.log(MAX_COLOUR_RATIO), 0.0, 1.0)
     axes.imshow(shades, cmap="YlGnBu", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_facecolor("0.7")  # of missing cells, unlike the shades in both themes
     for (row, column), ratio in np.ndenumerate(ratios):
-        if np.isnan(ratio):
-            continue
-        colour = "white" if shades[row, column] > _MIN_DARK_SHADE else "black"
-        text = format_ratio(float(ratio))
+        is_missing = bool(np.isnan(ratio))
+        is_dark = not is_missing and shades[row, column] > _MIN_DARK_SHADE
+        text = "–" if is_missing else format_ratio(float(ratio))
+        colour = "white" if is_dark else "black"
         axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
     axes.set_xticks(range(len(columns)), columns, rotation=40, ha="left", rotation_mode="anchor", fontsize=9)
     axes.set_yticks(range(len(rows)), rows, fontsize=9)

@@ -1,110 +1,222 @@
-"""Policies of a comparison, with and without a sliding window."""
+"""Policies of a comparison: built-in and custom ones, with and without a sliding window."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from typing import Literal, TypeAlias
 
-from banditrank.errors import UnknownNameError
+from banditrank._import_path import is_import_path
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.experiments._compare.names import check_name
 from banditrank.experiments._compare.suites import WINDOWS_PER_HORIZON, Suite
 from banditrank.model._catalog import kdd2012
 from banditrank.model._problem import Problem
 from banditrank.model._timeline import Timeline
-from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._assumptions import PositionInformation
+from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, make_policy
+from banditrank.policies._custom import CustomPolicy, PolicySource
+from banditrank.policies._forgetful import Forgetful
 from banditrank.policies._oracle import Oracle
 from banditrank.policies._thompson_rank import ThompsonRank
 from banditrank.policies._uniform import UniformRandom
+from banditrank.utilities._utility import as_utility
 
 PositionKnowledge: TypeAlias = Literal["nothing", "order assumed", "order given", "examination known"]
+
+_KNOWLEDGE: Mapping[PositionInformation, PositionKnowledge] = {
+    "nothing": "nothing",
+    "order": "order assumed",
+    "examination": "examination known",
+}
 
 DEFAULT_POLICY = ThompsonRank.name  # AUTO is an alias of it
 
 ALL_POLICIES = tuple(name for name in POLICY_NAMES if name not in (AUTO, Oracle.name))
-"""Policies that are compared by default; the oracle has no regret."""
+"""Built-in policies that are compared by default; the oracle has no regret."""
+
+ALL_NAME = "all"
+"""Name for all built-in policies, or all built-in suites."""
 
 RANDOM_POLICY = UniformRandom.name  # reference for scale, never counted as the best
 
 WINDOW_SUFFIX = "+window"  # of the label of a policy with a sliding window
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyVariant:
-    """Policy name and memory, such as a sliding window.
+@dataclass(frozen=True)
+class ComparedPolicy:
+    """A policy of the catalog, or a custom one.
+
+    Parameters
+    ----------
+    name
+        Name in tables, and of its jobs.
+    custom
+        Makes the policy, if it is a custom one.
 
     Examples
     --------
-    >>> PolicyVariant("ucb-rank", "window:10000").label
-    'ucb-rank+window'
+    >>> [ComparedPolicy(name).position_knowledge for name in ("grab", "top-rank", "top-rank-ordered")]
+    ['nothing', 'order assumed', 'order given']
     """
 
     name: str
+    custom: CustomPolicy | None = None
+
+    def make_policy(
+        self, suite: Suite, problem: Problem | Timeline, horizon: int, memory: str | None = None
+    ) -> Policy:
+        """Return the policy for a suite, with the parameters of the problem that it needs to know."""
+        if self.custom is None:
+            return make_policy(
+                self.name,
+                problem,
+                treatment=suite.treatment,
+                utility=suite.utility,
+                rewards=suite.rewards,
+                click_model=suite.click_model,
+                horizon=horizon,
+                memory=memory,
+            )
+        utility = as_utility(suite.utility)
+        policy = self.custom.make_policy(treatment=suite.treatment, utility=utility, horizon=horizon)
+        if memory is None or not isinstance(policy, CompiledPolicy):
+            return policy
+        return Forgetful(policy, memory)
+
+    @cached_property
+    def position_knowledge(self) -> PositionKnowledge:
+        """What the policy knows or assumes about positions."""
+        if self.name.endswith(ORDERED_SUFFIX) and self.custom is None:
+            return "order given"
+        policy = make_policy(self.name, kdd2012()) if self.custom is None else self.custom.make_policy()
+        return _KNOWLEDGE[policy.assumptions.positions]
+
+    def absence(self, suite: Suite, horizon: int) -> str | None:
+        """Return why the policy does not run in a suite; None if it does.
+
+        Examples
+        --------
+        >>> from banditrank.experiments._compare.suites import SUITES
+        >>> ComparedPolicy("pmed").absence(SUITES["many-items"], horizon=5_000)
+        'too slow for a quick run'
+        """
+        if self.custom is None:
+            is_quick = horizon < suite.horizon
+            return "too slow for a quick run" if is_quick and self.name in suite.skipped_when_quick else None
+        utility = as_utility(suite.utility)
+        policy = self.custom.make_policy(treatment=suite.treatment, utility=utility, horizon=horizon)
+        if policy.treatment != suite.treatment:
+            return f"it has {policy.treatment} treatment only"
+        if policy.treatment == "equal" and str(policy.utility) != str(utility):
+            return f"it maximises {policy.utility} utility only"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVariant:
+    """Policy and memory, such as a sliding window.
+
+    Examples
+    --------
+    >>> PolicyVariant(ComparedPolicy("ucb-rank"), "window:10000").label
+    'ucb-rank+window'
+    """
+
+    policy: ComparedPolicy
     memory: str | None = None
 
     @property
     def label(self) -> str:
         """Name in tables and of the job."""
-        return self.name if self.memory is None else f"{self.name}{WINDOW_SUFFIX}"
+        return self.policy.name if self.memory is None else f"{self.policy.name}{WINDOW_SUFFIX}"
 
-    def make_policy(self, suite: Suite, problem: Problem | Timeline, horizon: int) -> CompiledPolicy:
+    def make_policy(self, suite: Suite, problem: Problem | Timeline, horizon: int) -> Policy:
         """Return the policy for a suite, with the parameters of the problem that it needs to know."""
-        return make_policy(
-            self.name,
-            problem,
-            treatment=suite.treatment,
-            utility=suite.utility,
-            rewards=suite.rewards,
-            click_model=suite.click_model,
-            horizon=horizon,
-            memory=self.memory,
-        )
+        return self.policy.make_policy(suite, problem, horizon, self.memory)
 
 
-def find_policy_names(names: Sequence[str] = ()) -> list[str]:
-    """Return policy names without duplicates and aliases, in the order of the catalog.
+def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPolicy]:
+    """Return policies without duplicates and aliases: custom ones first, then in the order of the catalog.
 
     Parameters
     ----------
-    names
-        Names of policies; all if empty.
+    given
+        Names of built-in policies, import paths of custom ones such as ``my_module:MyPolicy``, policies,
+        classes, or functions that return a policy. All built-in policies if none of them is named.
 
     Raises
     ------
     UnknownNameError
         If there is no policy of a name, or it cannot be compared.
+    InvalidInputError
+        If a custom policy cannot be imported or made, or its name is not valid or in use.
 
     Examples
     --------
-    >>> find_policy_names(["random", "grab", "auto"])
+    >>> [policy.name for policy in find_policies(["random", "grab", "auto"])]
     ['thompson-rank', 'grab', 'random']
     """
-    resolved = [DEFAULT_POLICY if name == AUTO else name for name in names]
-    for name in resolved:
-        if name not in ALL_POLICIES:
-            raise UnknownNameError("policies", name, (AUTO, *ALL_POLICIES))
-    return [name for name in ALL_POLICIES if name in resolved or not resolved]
+    named = set()
+    custom: dict[str, ComparedPolicy] = {}
+    for each in given:
+        if isinstance(each, str) and not is_import_path(each):
+            named.add(DEFAULT_POLICY if each == AUTO else each)
+            if named - {*ALL_POLICIES, ALL_NAME}:
+                raise UnknownNameError("policies", each, (AUTO, *ALL_POLICIES, ALL_NAME, "MODULE:NAME"))
+            continue
+        found = _find_custom(each)
+        key = found.name.lower()  # a file name, which may not be case-sensitive
+        if key in custom and custom[key].custom != found.custom:
+            other = custom[key].custom
+            rule = f"must have a name of its own, and {found.name!r} is that of {getattr(other, 'label', '')}"
+            raise InvalidInputError("policies", rule, getattr(found.custom, "label", ""))
+        custom.setdefault(key, found)
+    is_all = not named or ALL_NAME in named
+    built_in = [ComparedPolicy(name) for name in ALL_POLICIES if is_all or name in named]
+    return [*custom.values(), *built_in]
 
 
-def policy_variants(suite: Suite, names: Sequence[str], horizon: int) -> list[PolicyVariant]:
-    """Return the policies that run in a suite; where the problem changes, each also with a window."""
+def _find_custom(given: str | PolicySource) -> ComparedPolicy:
+    if isinstance(given, str):
+        custom = CustomPolicy.from_import_path(given, "policies")
+    else:
+        custom = CustomPolicy.from_object(given, "policies")
+    custom.make_policy()  # may raise
+    name = check_name("policies", custom.name, custom.label)
+    if name.lower() in POLICY_NAMES:
+        rule = f"must have a name of its own, and {name!r} is a built-in policy"
+        raise InvalidInputError("policies", rule, custom.label)
+    return ComparedPolicy(name, custom)
+
+
+def policy_variants(suite: Suite, policies: Sequence[ComparedPolicy], horizon: int) -> list[PolicyVariant]:
+    """Return the policies that run in a suite; where the problem changes, each also with a window.
+
+    Policies in plain Python have no window.
+    """
     window = f"window:{max(horizon // WINDOWS_PER_HORIZON, 1)}"
-    quick = horizon < suite.horizon
-    present = [name for name in names if not (quick and name in suite.skipped_when_quick)] or names
-    windowed = [name for name in present if suite.is_changing and name != RANDOM_POLICY]
-    return [*map(PolicyVariant, present), *(PolicyVariant(name, window) for name in windowed)]
+    present = [policy for policy in policies if policy.absence(suite, horizon) is None] or list(policies)
+    windowed = [policy for policy in present if suite.is_changing and _has_window(policy)]
+    return [*map(PolicyVariant, present), *(PolicyVariant(policy, window) for policy in windowed)]
 
 
-@cache
-def position_knowledge(label: str) -> PositionKnowledge:
-    """Return what a policy knows or assumes about positions.
+def _has_window(policy: ComparedPolicy) -> bool:
+    if policy.custom is not None:
+        return isinstance(policy.custom.make_policy(), CompiledPolicy)
+    return policy.name != RANDOM_POLICY
+
+
+def position_knowledge(policies: Sequence[ComparedPolicy]) -> dict[str, PositionKnowledge]:
+    """Return what policies know or assume about positions, by label, with and without a window.
 
     Examples
     --------
-    >>> [position_knowledge(label) for label in ("grab+window", "top-rank", "top-rank-ordered", "pbm-ucb")]
-    ['nothing', 'order assumed', 'order given', 'examination known']
+    >>> position_knowledge([ComparedPolicy("pbm-ucb")])
+    {'pbm-ucb': 'examination known', 'pbm-ucb+window': 'examination known'}
     """
-    name = label.removesuffix(WINDOW_SUFFIX)
-    positions = make_policy(name, kdd2012()).assumptions.positions
-    if positions == "order":
-        return "order given" if name.endswith(ORDERED_SUFFIX) else "order assumed"
-    return "examination known" if positions == "examination" else "nothing"
+    return {
+        f"{policy.name}{suffix}": policy.position_knowledge
+        for policy in policies
+        for suffix in ("", WINDOW_SUFFIX)
+    }

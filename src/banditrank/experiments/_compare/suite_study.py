@@ -1,16 +1,19 @@
 """Study of one suite: regret, cost and violated assumptions of each policy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from banditrank.experiments._compare.jobs import TIMING_PREFIX, sweep
+from banditrank.experiments._compare.jobs import sweep
+from banditrank.experiments._compare.names import TIMING_PREFIX
 from banditrank.experiments._compare.policy_variants import (
     DEFAULT_POLICY,
     RANDOM_POLICY,
     WINDOW_SUFFIX,
+    ComparedPolicy,
+    PositionKnowledge,
     policy_variants,
     position_knowledge,
 )
@@ -38,21 +41,21 @@ COLUMNS = (
 )
 
 
-def make_study(suite: Suite, names: Sequence[str]) -> Study:
+def make_study(suite: Suite, policies: Sequence[ComparedPolicy]) -> Study:
     """Return the study of a suite for some policies."""
     return Study(
         suite.name,
         suite.title,
         suite.description,
-        partial(sweep, suite, names),
-        partial(analyse, suite, names),
+        partial(sweep, suite, policies),
+        partial(analyse, suite, policies),
         suite.quick_scale,
         claim_heading="Description",
         has_agreement=False,
     )
 
 
-def analyse(suite: Suite, names: Sequence[str], frames: Frames) -> StudyResult:
+def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) -> StudyResult:
     """Return the policies by median regret, with their costs and violated assumptions."""
     data = {job: frame for job, frame in frames.items() if not job.startswith(TIMING_PREFIX)}
     horizon = int(next(iter(data.values()))["round"].max())
@@ -60,18 +63,19 @@ def analyse(suite: Suite, names: Sequence[str], frames: Frames) -> StudyResult:
     medians = {label: float(np.median(values)) for label, values in regrets.items()}
     order = sorted(medians, key=lambda label: medians[label])
     learners = [label for label in order if label != RANDOM_POLICY] or order
-    violated = violations_by_policy(suite, names, horizon)
+    violated = violations_by_policy(suite, policies, horizon)
+    knowledge = position_knowledge(policies)
     costs = {label: microseconds_per_round(frames[f"{TIMING_PREFIX}{label}"]) for label in data}
     best = max(medians[learners[0]], 1e-9)
     rows = [
         [
             label,
-            position_knowledge(label),
+            knowledge[label],
             *(f"{value:,.0f}" for value in np.quantile(regrets[label], (0.5, 0.1, 0.9))),
             f"{regrets[label].max():,.0f}",
             f"{medians[label] / best:,.2f}",
             f"{costs[label]:,.1f}",
-            "; ".join(violated[label]) or "–",
+            "; ".join(violated[label]) or "none",
         ]
         for label in order
     ]
@@ -81,7 +85,7 @@ def analyse(suite: Suite, names: Sequence[str], frames: Frames) -> StudyResult:
         "replications": len(next(iter(regrets.values()))),
         "policies": {
             label: {
-                "position_knowledge": position_knowledge(label),
+                "position_knowledge": knowledge[label],
                 "median_regret": medians[label],
                 "regret_percentile_10": float(np.quantile(regrets[label], 0.1)),
                 "regret_percentile_90": float(np.quantile(regrets[label], 0.9)),
@@ -93,8 +97,17 @@ def analyse(suite: Suite, names: Sequence[str], frames: Frames) -> StudyResult:
             for label in order
         },
     }
-    table = Table(f"Regret after {horizon:,} rounds, lowest median first", COLUMNS, rows)
-    return StudyResult(_findings(medians, learners), [], [_figure(data, learners)], [table], metrics)
+    caption = f"Regret after {horizon:,} rounds, lowest median first"
+    table = Table(caption, COLUMNS, rows, _absences(suite, policies, horizon))
+    findings = _findings(medians, learners, knowledge)
+    return StudyResult(findings, [], [_figure(data, learners)], [table], metrics)
+
+
+def _absences(suite: Suite, policies: Sequence[ComparedPolicy], horizon: int) -> str:
+    """Return which policies did not run in a suite, and why."""
+    reasons = {policy.name: policy.absence(suite, horizon) for policy in policies}
+    listed = [f"{name} ({reason})" for name, reason in reasons.items() if reason]
+    return f"Not run here: {', '.join(listed)}." if listed and len(listed) < len(policies) else ""
 
 
 def microseconds_per_round(frame: "pd.DataFrame") -> float:
@@ -102,11 +115,13 @@ def microseconds_per_round(frame: "pd.DataFrame") -> float:
     return float(1e6 * frame["seconds"].sum() / frame["rounds"].sum())
 
 
-def violations_by_policy(suite: Suite, names: Sequence[str], horizon: int) -> dict[str, list[str]]:
+def violations_by_policy(
+    suite: Suite, policies: Sequence[ComparedPolicy], horizon: int
+) -> dict[str, list[str]]:
     """Return the assumptions of each policy variant that a suite violates, by label."""
     problem = suite.make_problem(horizon)
     found = {}
-    for variant in policy_variants(suite, names, horizon):
+    for variant in policy_variants(suite, policies, horizon):
         policy = variant.make_policy(suite, problem, horizon)
         sentences = violated_assumptions(
             policy, problem, rewards=suite.rewards, click_model=suite.click_model
@@ -115,13 +130,15 @@ def violations_by_policy(suite: Suite, names: Sequence[str], horizon: int) -> di
     return found
 
 
-def _findings(medians: dict[str, float], learners: list[str]) -> str:
+def _findings(
+    medians: dict[str, float], learners: list[str], position_knowledge: Mapping[str, PositionKnowledge]
+) -> str:
     first = learners[0]
     if first == RANDOM_POLICY:
         return f"Only random rankings took part, with a median regret of {medians[first]:,.0f}."
-    knowledge = position_knowledge(first)
+    knowledge = position_knowledge[first]
     suffix = "" if knowledge == "nothing" else f" ({knowledge})"
-    without_knowledge = [label for label in learners if position_knowledge(label) == "nothing"]
+    without_knowledge = [label for label in learners if position_knowledge[label] == "nothing"]
     lowest = f"{first}{suffix} has the lowest median regret, {medians[first]:,.0f}"
     if without_knowledge and without_knowledge[0] != first:
         second = without_knowledge[0]

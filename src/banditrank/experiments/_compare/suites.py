@@ -2,23 +2,39 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
+from banditrank._checks import check_integer
+from banditrank.errors import InvalidInputError, describe_error
+from banditrank.experiments._compare.names import check_name
 from banditrank.experiments._formatting import join_words
 from banditrank.model._catalog import kdd2012
 from banditrank.model._changes import make_timeline
-from banditrank.model._click_models import CASCADE, SINGLE_LOOK, ClickModel, PositionBased
+from banditrank.model._click_models import (
+    CASCADE,
+    SINGLE_LOOK,
+    ClickModel,
+    PositionBased,
+    as_click_model,
+)
 from banditrank.model._generators import make_problem
 from banditrank.model._problem import Problem
-from banditrank.model._rewards import BernoulliRewards, BetaRewards, Rewards
+from banditrank.model._rewards import BernoulliRewards, BetaRewards, Rewards, as_rewards
 from banditrank.model._timeline import Timeline
-from banditrank.policies._base import Treatment
+from banditrank.policies._base import Treatment, check_treatment
+from banditrank.utilities._utility import as_utility
 
 REPLICATIONS, QUICK_REPLICATIONS = 12, 4
 HORIZON, QUICK_HORIZON = 100_000, 10_000
 LOW_CLICK_RATE = 0.05  # times the click rates of the synthetic problem
 WINDOWS_PER_HORIZON = 10  # of policies with a sliding window
+
+
+ProblemSource: TypeAlias = Problem | Timeline | Callable[[int], Problem | Timeline]
+"""A problem, one that changes, or a function that returns it, given the horizon."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,31 +44,40 @@ class Suite:
     Parameters
     ----------
     name
-        Name in commands and file names.
+        Name in commands and file names: letters, digits, hyphens, dots and underscores.
+    problem
+        The problem, one that changes (`Timeline`), or a function that returns it, given the horizon.
     title
-        Heading in the report.
+        Heading in the report; the name by default.
     description
-        What the problem is and why it is difficult, in two sentences.
-    make_problem
-        Returns the problem, given the horizon.
+        What the problem is and why it is difficult, in two sentences; its size by default.
     treatment, utility
         Objective of the policies.
     rewards, click_model
-        User behaviour.
+        User behaviour, or its name.
     horizon, replications
         Size of a full run.
     quick_horizon, quick_replications
-        Size of a quick run.
-    is_changing
-        Whether the problem changes over time; policies then also run with a sliding window.
+        Size of a quick run; not above that of a full run.
     skipped_when_quick
         Names of policies that a quick run leaves out.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value is not valid.
+
+    Examples
+    --------
+    >>> from banditrank import kdd2012
+    >>> Suite(name="ads", problem=kdd2012(), treatment="equal", utility="nash").description
+    '2 user types, 5 items and 2 positions.'
     """
 
     name: str
-    title: str
-    description: str
-    make_problem: Callable[[int], Problem | Timeline]
+    problem: ProblemSource
+    title: str = ""
+    description: str = ""
     treatment: Treatment = "personalized"
     utility: str = "utilitarian"
     rewards: Rewards = field(default_factory=BernoulliRewards)
@@ -61,8 +86,53 @@ class Suite:
     replications: int = REPLICATIONS
     quick_horizon: int = QUICK_HORIZON
     quick_replications: int = QUICK_REPLICATIONS
-    is_changing: bool = False
     skipped_when_quick: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the values, and fill in the title and the description."""
+        check_name("suite", self.name, "this suite")
+        check_treatment(self.treatment)
+        values: dict[str, object] = {
+            "utility": str(as_utility(self.utility)),
+            "rewards": as_rewards(self.rewards),
+            "click_model": as_click_model(self.click_model),
+            "title": self.title or self.name,
+        }
+        for size in ("horizon", "replications"):
+            full, quick = (check_integer(name, getattr(self, name), 1) for name in (size, f"quick_{size}"))
+            values |= {size: full, f"quick_{size}": min(full, quick)}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        if not self.description:
+            problem = self.make_problem(self.quick_horizon)
+            object.__setattr__(self, "description", describe_size(problem))
+
+    def make_problem(self, horizon: int) -> Problem | Timeline:
+        """Return the problem for a number of rounds.
+
+        Raises
+        ------
+        InvalidInputError
+            If the function fails or returns something else.
+        """
+        if isinstance(self.problem, Problem | Timeline):
+            return self.problem
+        rule = "must be a problem, or a function that returns one given the horizon"
+        if not callable(self.problem):
+            raise InvalidInputError("suite", rule, self.problem)
+        try:
+            problem = self.problem(horizon)
+        except Exception as error:
+            raise InvalidInputError("suite", f"{rule} ({describe_error(error)})", self.name) from error
+        if not isinstance(problem, Problem | Timeline):
+            raise InvalidInputError("suite", rule, problem)
+        return problem
+
+    @cached_property
+    def is_changing(self) -> bool:
+        """Whether the problem changes over time; policies then also run with a sliding window."""
+        problem = self.make_problem(self.quick_horizon)
+        return isinstance(problem, Timeline) and len(problem.problems) > 1
 
     @property
     def quick_scale(self) -> str:
@@ -72,6 +142,22 @@ class Suite:
             f"{self.quick_replications} of {self.replications} replications of {self.quick_horizon:,} of "
             f"{self.horizon:,} rounds{without}"
         )
+
+
+def describe_size(problem: Problem | Timeline) -> str:
+    """Return the size of a problem as a sentence.
+
+    Examples
+    --------
+    >>> describe_size(kdd2012())
+    '2 user types, 5 items and 2 positions.'
+    """
+    sizes = {"user type": problem.n_user_types, "item": problem.n_items, "position": problem.n_positions}
+    counted = [f"{count:,} {noun}{'' if count == 1 else 's'}" for noun, count in sizes.items()]
+    changes = (
+        f" The problem changes {len(problem.problems) - 1} times." if isinstance(problem, Timeline) else ""
+    )
+    return f"{join_words(counted)}.{changes}"
 
 
 def synthetic() -> Problem:
@@ -133,13 +219,13 @@ ALL_SUITES = (
         name="table1",
         title="Table 1, personalized",
         description=f"The problem that the paper estimates from the log of a search engine. {_TABLE_1}.",
-        make_problem=lambda _: kdd2012(),
+        problem=lambda _: kdd2012(),
     ),
     Suite(
         name="table1-equal",
         title="Table 1, equal, utilitarian",
         description=f"One ranking for all users, for the most clicks in total. {_TABLE_1}.",
-        make_problem=lambda _: kdd2012(),
+        problem=lambda _: kdd2012(),
         treatment="equal",
     ),
     Suite(
@@ -147,7 +233,7 @@ ALL_SUITES = (
         title="Table 1, equal, Nash",
         description="One ranking for all users that is fair to both user types, which policies that maximise "
         f"clicks do not seek. {_TABLE_1}.",
-        make_problem=lambda _: kdd2012(),
+        problem=lambda _: kdd2012(),
         treatment="equal",
         utility="nash",
     ),
@@ -156,7 +242,7 @@ ALL_SUITES = (
         title="The paper's synthetic problem",
         description="Three user types, 20 items and four positions, all drawn at random: each type examines "
         "positions in its own order. Rewards are clicks, 0 or 1.",
-        make_problem=lambda _: synthetic(),
+        problem=lambda _: synthetic(),
     ),
     Suite(
         name="graded",
@@ -164,7 +250,7 @@ ALL_SUITES = (
         description="The same problem with the rewards of the paper's own experiment: each examination earns "
         "a Beta reward. Rewards then reveal which positions are examined; most policies of other papers do "
         "not use that.",
-        make_problem=lambda _: synthetic(),
+        problem=lambda _: synthetic(),
         rewards=BetaRewards(),
     ),
     Suite(
@@ -172,14 +258,14 @@ ALL_SUITES = (
         title="Low click rates",
         description="The synthetic problem with a twentieth of the click rates, as in advertising. A policy "
         "that waits for a click in every cell waits for most of the run.",
-        make_problem=lambda _: rare_clicks(),
+        problem=lambda _: rare_clicks(),
     ),
     Suite(
         name="many-items",
         title="Many items",
         description="200 items in four positions, clicked in about 1% of examinations, and one user type. "
         "Items with few clicks must not cost many rounds of exploration.",
-        make_problem=lambda _: many_items(),
+        problem=lambda _: many_items(),
         replications=6,
         quick_horizon=5_000,
         quick_replications=2,
@@ -190,14 +276,14 @@ ALL_SUITES = (
         title="Conflicting types",
         description="Every item is the favourite of one of three user types and of little interest to the "
         "others. Pooling clicks over types hides what each type likes.",
-        make_problem=lambda _: _conflict(),
+        problem=lambda _: _conflict(),
     ),
     Suite(
         name="conflict-nash",
         title="Conflicting types, equal, Nash",
         description="One ranking for all users where every item pleases only one of three user types. The "
         "fairest ranking differs from the one with the most clicks.",
-        make_problem=lambda _: _conflict(),
+        problem=lambda _: _conflict(),
         treatment="equal",
         utility="nash",
     ),
@@ -206,7 +292,7 @@ ALL_SUITES = (
         title="The classic position-based model",
         description="Users examine each position independently, the first always and lower ones less and "
         "less, and may click several items. Policies that assume this order have an advantage here.",
-        make_problem=lambda _: from_the_top(),
+        problem=lambda _: from_the_top(),
         click_model=PositionBased(),
     ),
     Suite(
@@ -215,7 +301,7 @@ ALL_SUITES = (
         description="Users read from the top and leave at the first click; click rates are 0.3 times those "
         "of the synthetic problem. Positions below a click are not examined, which policies for the "
         "single-look model do not know.",
-        make_problem=lambda _: from_the_top(0.3),
+        problem=lambda _: from_the_top(0.3),
         click_model=CASCADE,
     ),
     Suite(
@@ -223,23 +309,20 @@ ALL_SUITES = (
         title="Drift: tastes that jump",
         description="The synthetic problem, whose items exchange their click rates at three moments. "
         + _WINDOWED,
-        make_problem=_changing("item-jumps:3"),
-        is_changing=True,
+        problem=_changing("item-jumps:3"),
     ),
     Suite(
         name="item-drift",
         title="Drift: tastes that shift",
         description="The synthetic problem, whose items slowly turn into others and back. " + _WINDOWED,
-        make_problem=_changing("item-drift:1"),
-        is_changing=True,
+        problem=_changing("item-drift:1"),
     ),
     Suite(
         name="turnover",
         title="Drift: items that come and go",
         description="The synthetic problem, in which the two oldest items are replaced ten times. "
         + _WINDOWED,
-        make_problem=_changing("turnover:10"),
-        is_changing=True,
+        problem=_changing("turnover:10"),
     ),
 )
 

@@ -15,7 +15,7 @@ from banditrank.experiments._curves import (
     rate_between,
 )
 from banditrank.experiments._formatting import join_words
-from banditrank.experiments._paper_policies import LABELS, POLICIES, POLICY_NAMES
+from banditrank.experiments._paper_policies import CATALOG_NAMES, POLICIES
 from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
 from banditrank.model._catalog import kdd2012
 from banditrank.solvers._optimum import best_values
@@ -35,24 +35,24 @@ MIN_FOUND_RATE = 0.95  # of the replications: a policy at or above finds the opt
 
 def analyse(frames: Frames) -> StudyResult:
     """Return how many replications find the optimal rankings, and the order of regret."""
-    horizon = int(frames["ucb-equal"]["round"].max())
+    horizon = int(frames["ucb-rank-equal-utilitarian"]["round"].max())
     found = {
         name: float((rate_between(frames[name], horizon // 2, horizon) >= MIN_OPTIMAL_RATE).mean())
-        for name in LABELS
+        for name in POLICIES
     }
-    near = {name: float((_loss(frames[name], name, horizon) <= MAX_LOSS).mean()) for name in LABELS}
+    near = {name: float((_loss(frames[name], name, horizon) <= MAX_LOSS).mean()) for name in POLICIES}
     checks = [
         Check(
-            f"{label} finds the optimal rankings: at least {MIN_FOUND_RATE:.0%} of the replications show "
+            f"{name} finds the optimal rankings: at least {MIN_FOUND_RATE:.0%} of the replications show "
             f"them in at least {MIN_OPTIMAL_RATE:.0%} of the second half of rounds.",
             found[name] >= MIN_FOUND_RATE,
             f"{found[name]:.0%} do; {near[name]:.0%} lose at most {MAX_LOSS:.0%} of the best value there",
         )
-        for name, label in LABELS.items()
+        for name in POLICIES
     ]
-    checks += [_sublinear_check(frames, name, label, horizon) for name, label in LABELS.items()]
-    shares = join_words(f"{found[name]:.0%} of {label}'s" for name, label in LABELS.items())
-    nearly = join_words(f"{near[name]:.0%}" for name in LABELS)
+    checks += [_sublinear_check(frames, name, horizon) for name in POLICIES]
+    shares = join_words(f"{found[name]:.0%} of {name}'s" for name in POLICIES)
+    nearly = join_words(f"{near[name]:.0%}" for name in POLICIES)
     findings = (
         f"After {horizon:,} rounds {shares} replications have found the optimal rankings. Some rankings are "
         f"nearly as good: {nearly} of the replications lose at most {MAX_LOSS:.0%} of the best value."
@@ -71,10 +71,10 @@ def _loss(frame: "pd.DataFrame", name: str, horizon: int) -> Floats:
     return (at_round(frame, horizon) - at_round(frame, half)) / (horizon - half) / best
 
 
-def _sublinear_check(frames: Frames, name: str, label: str, horizon: int) -> Check:
+def _sublinear_check(frames: Frames, name: str, horizon: int) -> Check:
     exponent = float(np.median(growth_exponents(frames[name], horizon // 2, horizon)))
     return Check(
-        f"{label}'s regret is sub-linear: over the second half of rounds the "
+        f"{name}'s regret is sub-linear: over the second half of rounds the "
         f"median growth exponent is below {SUBLINEAR}.",
         exponent < SUBLINEAR,
         f"{exponent:.2f}",
@@ -83,10 +83,10 @@ def _sublinear_check(frames: Frames, name: str, label: str, horizon: int) -> Che
 
 def _table(frames: Frames, found: dict[str, float], near: dict[str, float], horizon: int) -> Table:
     rows = []
-    for name, label in LABELS.items():
+    for name in POLICIES:
         final = at_round(frames[name], horizon)
         extremes = [f"{final.mean():,.0f}", f"{final.max():,.0f}"]
-        rows.append([label, *format_quantiles(final), *extremes, f"{found[name]:.0%}", f"{near[name]:.0%}"])
+        rows.append([name, *format_quantiles(final), *extremes, f"{found[name]:.0%}", f"{near[name]:.0%}"])
     return Table(
         f"Regret after {horizon:,} rounds, and the share of replications that found the optimal rankings",
         ["policy", *QUANTILE_HEADINGS, "mean", "largest", "found", f"within {MAX_LOSS:.0%}"],
@@ -97,12 +97,12 @@ def _table(frames: Frames, found: dict[str, float], near: dict[str, float], hori
 def _figure(frames: Frames) -> StudyFigure:
     def draw(figure: "Figure") -> None:
         for (left, right), treatment in zip(figure.subplots(2, 2), ("personalized", "equal"), strict=True):
-            named = {label: frames[name] for name, label in LABELS.items() if name.endswith(treatment)}
-            draw_curves(left, named, per_round=True, policies=POLICY_NAMES)
+            named = {name: frames[name] for name in POLICIES if treatment in name}
+            draw_curves(left, named, per_round=True, policies=CATALOG_NAMES)
             left.set_yscale("log")
             left.set_ylabel("average regret")
             left.set_title(f"{treatment} treatment")
-            draw_curves(right, named, "optimal_rate", policies=POLICY_NAMES)
+            draw_curves(right, named, "optimal_rate", policies=CATALOG_NAMES)
             right.set_ylabel("optimal-action rate")
             right.set_ylim(0, 1)
             left.legend()

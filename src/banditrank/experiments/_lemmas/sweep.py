@@ -31,7 +31,10 @@ REPLICATIONS, QUICK_REPLICATIONS = 1_000, 100
 MISS_RATES = (0.5, 0.2, 0.1, 0.05, 0.01)
 WITHOUT_T = 4  # number that stands for Lemma 3 without its factor t
 QUICK_SCALE = f"{QUICK_REPLICATIONS} of {REPLICATIONS:,} replications"
-POLICIES = {name: paper_policies.POLICIES[name] for name in ("greedy-equal", "ucb-equal", "ucb-personalized")}
+POLICIES = {
+    name: paper_policies.POLICIES[name]
+    for name in ("greedy-rank-equal-utilitarian", "ucb-rank-equal-utilitarian", "ucb-rank-personalized")
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from banditrank._figures import format_ticks, policy_styles
 from banditrank.experiments._curves import QUANTILE_HEADINGS, format_quantiles, group_by
 from banditrank.experiments._formatting import format_number, join_words
 from banditrank.experiments._lock_in.sweep import PROBLEMS, scaled
-from banditrank.experiments._paper_policies import COEFFICIENTS, LABELS, POLICY_NAMES
+from banditrank.experiments._paper_policies import CATALOG_NAMES, COEFFICIENTS
 from banditrank.experiments._regret_order.bounds import initial_phase
 from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
 
@@ -35,25 +35,28 @@ TOLERANCE = 0.5  # share of it: neither the seed of its problem nor its error is
 
 def analyse(frames: Frames) -> StudyResult:
     """Return the rate of linear runs and its causes, and the duration of the initial phase."""
-    runs = {name: _runs(frames, name) for name in LABELS}
-    own = {name: _share(group_by(runs[name], "coefficient")[COEFFICIENTS[name]]["linear"]) for name in LABELS}
+    runs = {name: _runs(frames, name) for name in COEFFICIENTS}
+    own = {
+        name: _share(group_by(runs[name], "coefficient")[COEFFICIENTS[name]]["linear"])
+        for name in COEFFICIENTS
+    }
     phases = {name: _phases(frames, name) for name in PROBLEMS}
     means = {rate: float(group["initial_rounds"].mean()) for rate, group in phases["synthetic"].items()}
     min_rate = min(means)
     checks = [
         *(
             Check(
-                f"With the paper's own coefficient at most {MAX_LINEAR_RATE:.0%} of the runs of {label} are "
+                f"With the paper's own coefficient at most {MAX_LINEAR_RATE:.0%} of the runs of {name} are "
                 f"linear, with a growth exponent of at least {MIN_LINEAR_EXPONENT} over the second half.",
                 own[name] <= MAX_LINEAR_RATE,
                 f"{own[name]:.1%} are",
             )
-            for name, label in LABELS.items()
+            for name in COEFFICIENTS
         ),
         *(_phase_check(phases[name], name) for name in PROBLEMS),
         _independent_check(phases["synthetic"][1.0]),
     ]
-    shares = join_words(f"{share:.1%} of {LABELS[name]}'s" for name, share in own.items())
+    shares = join_words(f"{share:.1%} of {name}'s" for name, share in own.items())
     wrong, remedied = _causes(runs)
     causes = (
         f"; of all linear runs, with any coefficient, {wrong:.0%} estimate a wrong ranking to be the best, "
@@ -141,7 +144,7 @@ def _independent_check(phases: "pd.DataFrame") -> Check:
 
 def _coefficient_table(runs: "dict[str, pd.DataFrame]") -> Table:
     rows = []
-    for name, label in LABELS.items():
+    for name in COEFFICIENTS:
         for coefficient, group in group_by(runs[name], "coefficient").items():
             linear = group[group["linear"]]
             wrong = linear[linear["loss_estimated"] > MAX_LOSS]
@@ -154,7 +157,7 @@ def _coefficient_table(runs: "dict[str, pd.DataFrame]") -> Table:
             statistics = (*np.quantile(regret, (0.5, 0.9, 0.99)), regret.max(), regret.mean())
             rows.append(
                 [
-                    label,
+                    name,
                     f"{coefficient:g}",
                     f"{_share(group['linear']):.1%}",
                     *(f"{value:,.0f}" for value in statistics),
@@ -191,14 +194,14 @@ def _quantiles(data: "dict[float, pd.DataFrame]", column: str) -> Floats:
 def _lock_in_figure(runs: "dict[str, pd.DataFrame]") -> StudyFigure:
     def draw(figure: "Figure") -> None:
         for (left, right), treatment in zip(figure.subplots(2, 2), ("personalized", "equal"), strict=True):
-            labels = {name: label for name, label in LABELS.items() if name.endswith(treatment)}
-            styles = policy_styles([POLICY_NAMES[label] for label in labels.values()])
-            for (name, label), (colour, _) in zip(labels.items(), styles, strict=True):
+            names = [name for name in COEFFICIENTS if treatment in name]
+            styles = policy_styles([CATALOG_NAMES[name] for name in names])
+            for name, (colour, _) in zip(names, styles, strict=True):
                 by_coefficient = group_by(runs[name], "coefficient")
                 shares = [100 * _share(group["linear"]) for group in by_coefficient.values()]
                 low, median, high = _quantiles(by_coefficient, "regret")
-                left.plot(list(by_coefficient), shares, "o-", label=label, color=colour)
-                right.plot(list(by_coefficient), median, "o-", label=label, color=colour)
+                left.plot(list(by_coefficient), shares, "o-", label=name, color=colour)
+                right.plot(list(by_coefficient), median, "o-", label=name, color=colour)
                 right.fill_between(list(by_coefficient), low, high, alpha=0.15, linewidth=0, color=colour)
             for axes in (left, right):
                 axes.set_xscale("log", base=2)

@@ -14,66 +14,61 @@ from banditrank.experiments._curves import (
     growth_exponents,
 )
 from banditrank.experiments._formatting import join_words
-from banditrank.experiments._paper_policies import LABELS as PAPER_LABELS
 from banditrank.experiments._significance import BY_RANK_TEST, rank_test
 from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
-from banditrank.experiments._synthetic.sweep import EQUAL, PERSONALIZED
+from banditrank.experiments._synthetic.sweep import BASELINE, EQUAL, PERSONALIZED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
-LABELS = {
-    "greedy-personalized": PAPER_LABELS["greedy-personalized"],
-    "ucb-personalized": PAPER_LABELS["ucb-personalized"],
-    "baseline": "baseline (one type)",
-    "greedy-utilitarian": PAPER_LABELS["greedy-equal"],
-    "ucb-utilitarian": PAPER_LABELS["ucb-equal"],
-    "greedy-nash": f"{PAPER_LABELS['greedy-equal']}, Nash",
-    "ucb-nash": f"{PAPER_LABELS['ucb-equal']}, Nash",
-}
+POLICIES = {**PERSONALIZED, **EQUAL}
 
 
 def analyse(frames: Frames) -> StudyResult:
     """Return the order of regret of each policy, and which policy is best under which utility."""
-    horizon = int(frames["baseline"]["round"].max())
-    final = {name: at_round(frames[name], horizon) for name in LABELS}
+    horizon = int(frames[BASELINE]["round"].max())
+    final = {name: at_round(frames[name], horizon) for name in POLICIES}
     exponents = {
-        name: float(np.median(growth_exponents(frames[name], horizon // 10, horizon))) for name in LABELS
+        name: float(np.median(growth_exponents(frames[name], horizon // 10, horizon))) for name in POLICIES
     }
     medians = {name: float(np.median(values)) for name, values in final.items()}
-    proposed = [name for name in LABELS if name != "baseline"]
-    linear = [LABELS[name] for name in proposed if exponents[name] >= SUBLINEAR]
+    proposed = [name for name in POLICIES if name != BASELINE]
+    linear = [name for name in proposed if exponents[name] >= SUBLINEAR]
     checks = [
         Check(
             "The regret of every proposed policy is sub-linear: over the last tenfold increase of rounds the "
             f"median growth exponent is below {SUBLINEAR}.",
             not linear,
-            "; ".join(f"{LABELS[name]} {exponents[name]:.2f}" for name in proposed),
+            "; ".join(f"{name} {exponents[name]:.2f}" for name in proposed),
         ),
-        _baseline_check(final, exponents["baseline"]),
+        _baseline_check(final, exponents[BASELINE]),
         *(_greedy_check(frames, final, utility) for utility in ("utilitarian", "nash")),
     ]
     which = f"All but {join_words(linear)}" if linear else "All"
     findings = (
         f"{which} of the {len(proposed)} proposed policies are sub-linear after {horizon:,} rounds, and the "
-        f"baseline's exponent is {exponents['baseline']:.2f}. Under equal treatment GreedyRank ends at "
-        f"{medians['greedy-utilitarian'] / medians['ucb-utilitarian']:.2f} times UCBRank's regret by the "
-        f"utilitarian criterion and at {medians['greedy-nash'] / medians['ucb-nash']:.2f} times by Nash's."
+        f"baseline's exponent is {exponents[BASELINE]:.2f}. Under equal treatment greedy-rank ends at "
+        f"{_ratio(medians, 'utilitarian'):.2f} times ucb-rank's regret by the utilitarian criterion and at "
+        f"{_ratio(medians, 'nash'):.2f} times by Nash's."
     )
     return StudyResult(
         findings, checks, [_figure(frames)], [_table(final, exponents, horizon)], {"regret": medians}
     )
 
 
+def _ratio(medians: dict[str, float], utility: str) -> float:
+    return medians[f"greedy-rank-equal-{utility}"] / medians[f"ucb-rank-equal-{utility}"]
+
+
 def _baseline_check(final: dict[str, Floats], exponent: float) -> Check:
-    names = ("greedy-personalized", "ucb-personalized")
-    answers = {rank_test(final["baseline"], final[name]).greater for name in names} | {exponent >= SUBLINEAR}
-    regrets = [f"{np.median(final[name]):,.0f}" for name in ("baseline", *names)]
+    names = ("greedy-rank-personalized", "ucb-rank-personalized")
+    answers = {rank_test(final[BASELINE], final[name]).greater for name in names} | {exponent >= SUBLINEAR}
+    regrets = [f"{np.median(final[name]):,.0f}" for name in (BASELINE, *names)]
     return Check(
-        "The baseline, which ignores user types, is linear and ends above both personalized "
-        f"policies, {BY_RANK_TEST} each.",
+        "The baseline, type-blind-ucb, which ignores user types, is linear and ends above both other "
+        f"personalized policies, {BY_RANK_TEST} each.",
         False if False in answers else None if None in answers else True,
         f"exponent {exponent:.2f}, median regret {regrets[0]} against {join_words(regrets[1:])}",
         claimed_by="implementation",
@@ -81,15 +76,16 @@ def _baseline_check(final: dict[str, Floats], exponent: float) -> Check:
 
 
 def _greedy_check(frames: Frames, final: dict[str, Floats], utility: str) -> Check:
-    greedy, ucb = (final[f"{name}-{utility}"] for name in ("greedy", "ucb"))
+    names = (f"greedy-rank-equal-{utility}", f"ucb-rank-equal-{utility}")
+    greedy, ucb = (final[name] for name in names)
     comparison = rank_test(greedy, ucb)
-    others = [frames[f"other-problems-{name}-{utility}"]["regret"].to_numpy() for name in ("greedy", "ucb")]
+    others = [frames[f"other-problems-{name}"]["regret"].to_numpy() for name in names]
     criterion, word, holds = {
         "utilitarian": ("the utilitarian", "less", comparison.less),
         "nash": ("Nash's", "more", comparison.greater),
     }[utility]
     return Check(
-        f"By {criterion} criterion ET-GreedyRank has {word} regret than ET-UCBRank, {BY_RANK_TEST} over the "
+        f"By {criterion} criterion {names[0]} has {word} regret than {names[1]}, {BY_RANK_TEST} over the "
         "replications.",
         holds,
         f"median {np.median(greedy):,.0f} against {np.median(ucb):,.0f}, {comparison}; less in "
@@ -99,8 +95,8 @@ def _greedy_check(frames: Frames, final: dict[str, Floats], utility: str) -> Che
 
 def _table(final: dict[str, Floats], exponents: dict[str, float], horizon: int) -> Table:
     rows = [
-        [label, *format_quantiles(final[name]), f"{final[name].mean():,.0f}", f"{exponents[name]:.2f}"]
-        for name, label in LABELS.items()
+        [name, *format_quantiles(final[name]), f"{final[name].mean():,.0f}", f"{exponents[name]:.2f}"]
+        for name in POLICIES
     ]
     return Table(
         f"Regret after {horizon:,} rounds, and its growth exponent over the last tenfold increase of rounds",
@@ -111,14 +107,14 @@ def _table(final: dict[str, Floats], exponents: dict[str, float], horizon: int) 
 
 def _figure(frames: Frames) -> StudyFigure:
     def draw(figure: "Figure") -> None:
-        policies = {LABELS[name]: policy.name for name, policy in {**PERSONALIZED, **EQUAL}.items()}
+        policies = {name: policy.name for name, policy in {**PERSONALIZED, **EQUAL}.items()}
         panels = {
             "personalized treatment": PERSONALIZED,
             "equal, utilitarian": [name for name in EQUAL if name.endswith("utilitarian")],
             "equal, Nash": [name for name in EQUAL if name.endswith("nash")],
         }
         for axes, (heading, names) in zip(figure.subplots(1, 3), panels.items(), strict=True):
-            draw_curves(axes, {LABELS[name]: frames[name] for name in names}, policies=policies)
+            draw_curves(axes, {name: frames[name] for name in names}, policies=policies)
             axes.set_ylabel("regret")
             axes.set_title(heading)
             axes.set_ylim(bottom=0)

@@ -21,17 +21,22 @@ QUICK_SCALE = (
     f"{OTHER_HORIZON:,} rounds"
 )
 
+BASELINE = "type-blind-ucb-personalized"
 PERSONALIZED: dict[str, CompiledPolicy] = {
-    "greedy-personalized": GreedyRank(coefficient=1.0),
-    "ucb-personalized": UCBRank(coefficient=1.0),
-    "baseline": TypeBlindUCB(coefficient=1.0),
+    "greedy-rank-personalized": GreedyRank(coefficient=1.0),
+    "ucb-rank-personalized": UCBRank(coefficient=1.0),
+    BASELINE: TypeBlindUCB(coefficient=1.0),
 }
 EQUAL: dict[str, CompiledPolicy] = {
-    f"{name}-{utility}": policy(coefficient=5.0, treatment="equal", utility=utility)
+    f"{policy.name}-equal-{utility}": policy(coefficient=5.0, treatment="equal", utility=utility)
     for utility in ("utilitarian", "nash")
-    for name, policy in (("greedy", GreedyRank), ("ucb", UCBRank))
+    for policy in (GreedyRank, UCBRank)
 }
-MICROSECONDS = {"greedy-nash": 1.5, "ucb-nash": 4.0, "ucb-utilitarian": 1.0}
+MICROSECONDS = {
+    "greedy-rank-equal-nash": 1.5,
+    "ucb-rank-equal-nash": 4.0,
+    "ucb-rank-equal-utilitarian": 1.0,
+}
 
 
 def synthetic_problem(seed: int = PROBLEM_SEED) -> Problem:

@@ -39,12 +39,14 @@ class PrintedCell(NamedTuple):
         return max(0.0, self.mean - self.standard_deviation), self.mean + self.standard_deviation
 
 
-POLICIES = {"greedy": "GreedyRank", "ucb": "UCBRank"}
+POLICIES = {"greedy": "greedy-rank-equal-utilitarian", "ucb": "ucb-rank-equal-utilitarian"}
 LABELS = {
-    f"{policy}-{kind}": f"{label}, {word}"
+    f"{policy}-{kind}": f"{label}{suffix}"
     for policy, label in POLICIES.items()
-    for kind, word in (("sampled", "approx."), ("exact", "opt."))
+    for kind, suffix in (("sampled", "-sampling"), ("exact", ""))
 }
+"""Names on the command line, with ``--solver sampling`` for the paper's approximation."""
+
 PRINTED = {
     ("greedy-sampled", 300_000): PrintedCell(512, 33, 265, 158),
     ("greedy-exact", 300_000): PrintedCell(387, 41, 314, 408),
@@ -171,7 +173,7 @@ def _table(
             ]
         )
     columns = [
-        "",
+        "policy",
         "the paper's regret",
         *QUANTILE_HEADINGS,
         "mean ± standard deviation",
