@@ -58,8 +58,9 @@ def test_random_rankings_alone_are_not_called_the_best(capsys: pytest.CaptureFix
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Yield the name of a module with custom policies in the current directory, which Python does not search."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    """Yield the name of a module with custom policies, in the current directory."""
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(Path.cwd()))])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield write_module(Path(), "my_module")
     sys.modules.pop("my_module", None)
 

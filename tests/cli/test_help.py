@@ -11,7 +11,7 @@ import typer
 
 from banditrank import simulate, solve
 from banditrank._cli.main import application
-from banditrank.experiments._compare.compare import SUITE_NAMES
+from banditrank.experiments._compare.custom_suites import SUITE_NAMES
 from banditrank.experiments._reproduce import STUDIES
 from banditrank.model._generators import FAMILIES
 from banditrank.policies._base import Treatment
@@ -38,7 +38,7 @@ def parameters(path: str) -> dict[str, object]:
     [
         ("solve", "solver", ("auto selects a method by the utility; or ", "."), get_args(SolverName)[1:]),
         ("simulate", "solver", ("Solver of equal treatment: ", "."), ("auto", *LOOP_SOLVERS)),
-        ("simulate", "policy", ("", "; or a baseline"), OWN_POLICIES),
+        ("simulate", "policy", ("", "; a baseline"), OWN_POLICIES),
         ("simulate", "treatment", ("", "; repeat or"), get_args(Treatment)),
         ("problem generate", "family", ("", "."), FAMILIES),
         ("reproduce", "names", ("Studies to run: ", "."), ("all", *STUDIES)),

@@ -106,4 +106,6 @@ def _print_report(report: "Report") -> None:
     console.print(table)
     console.print("checks: statements of the paper that hold here", style="dim")
     if any(study.result.agreement == "too short to tell" for study in report.studies):
-        console.print("too short to tell: a quick run does not decide it, a full run does", style="dim")
+        console.print(
+            "too short to tell: not confirmed by a quick run; a full run can decide it", style="dim"
+        )
