@@ -1,0 +1,51 @@
+"""Custom policies of a module in the current directory: ``banditrank simulate --policy MODULE:CLASS``."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers.command_line import check_refusal, run
+from helpers.custom_policies import write_module
+
+SMALL = ["--horizon", "60", "--replications", "2"]
+
+
+@pytest.fixture(autouse=True)
+def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    write_module(tmp_path, "my_module")
+    yield
+    sys.modules.pop("my_module", None)
+
+
+def test_a_custom_policy_is_simulated_beside_a_built_in_one(capsys: pytest.CaptureFixture) -> None:
+    arguments = ["my_problem.toml", "--policy", "my_module:MostClicked,random", *SMALL, "--json", "-"]
+    status, output, _ = run(capsys, "simulate", *arguments)
+    assert status == 0
+    assert [each["policy"]["policy"] for each in json.loads(output)["runs"]] == ["most-clicked", "random"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "absent:MyPolicy"], "--policy must be in a module .*, and there is no absent, got"),
+        (["--policy", "my_module:Needy"], "--policy must need no arguments but .*, and needs epsilon, got"),
+        (
+            ["--policy", "my_module:MostClicked", "--treatment", "equal"],
+            "--treatment must be one that my_module:MostClicked has, personalized, got 'equal'",
+        ),
+        (
+            ["--policy", "my_module:MostClicked", "--memory", "window:30"],
+            "--memory must be left out: my_module:MostClicked is not compiled, got 'window:30'",
+        ),
+        (["--policy", "my_module:MostClicked", "--coefficient", "1"], "--coefficient must be left out"),
+    ],
+)
+def test_custom_policies_that_do_not_work_are_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture
+) -> None:
+    check_refusal(capsys, ["simulate", *arguments, *SMALL], message)
