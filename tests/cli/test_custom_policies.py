@@ -26,7 +26,7 @@ def test_a_custom_policy_is_simulated_beside_a_built_in_one(capsys: pytest.Captu
     arguments = ["my_problem.toml", "--policy", "my_module:MostClicked,random", *SMALL, "--json", "-"]
     status, output, _ = run(capsys, "simulate", *arguments)
     assert status == 0
-    assert [each["policy"]["policy"] for each in json.loads(output)["runs"]] == ["most-clicked", "random"]
+    assert [each["policy"] for each in json.loads(output)["runs"]] == ["most-clicked", "random"]
 
 
 @pytest.mark.parametrize(
