@@ -35,13 +35,20 @@ _NO_ITEM = np.iinfo(np.uintp).max
 
 
 def precompile(experiment: Experiment) -> None:
-    """Compile the loop of an experiment, so that replications are timed without compilation."""
+    """Compile what an experiment needs, so that replications are timed without compilation."""
     if isinstance(experiment.policy, CompiledPolicy):
         run = _CompiledRun(experiment, experiment.policy, 0)
         for segment in segments(experiment.timeline, None, 0):
             run.enter(segment)
             with deferred_interrupts():
                 run.run_rounds(np.arange(1, 1))
+        return
+    problem = experiment.compiled_problem(0)
+    ranking = np.arange(experiment.timeline.n_positions, dtype=np.uintp)
+    user_type = int(draw_user_type(problem, 0.5))
+    rng = np.random.default_rng(0)  # not one of the experiment's
+    experiment.click_model.draw(problem, user_type, ranking, rng, np.zeros(ranking.size))
+    _gap(experiment, experiment.objective(0), problem, user_type, ranking)
 
 
 def replicate(experiment: Experiment, index: int, advance: Advance) -> Replication:
