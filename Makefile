@@ -115,7 +115,7 @@ soak: setup
 	PYTHONPATH=tests $(BIN)/python -m campaigns.soak --minutes $(MINUTES)
 
 # Everything in depth: all combinations, large samples, certify, crash and soak; takes hours. Ctrl-C stops it, and the
-# same command resumes. Prints a table and writes docs/campaign.md.
+# same command resumes. Prints a table and writes output/campaign.md.
 campaign: setup browser servers
 	PYTHONPATH=tests $(BIN)/python -m campaigns $(PARTS)
 

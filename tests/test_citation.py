@@ -13,7 +13,7 @@ from banditrank import __version__
 
 ROOT = Path(__file__).parents[1]
 CITATION: dict[str, Any] = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-PAGES = ("README.md", "docs/citing.md")
+PAGES = ("README.md", "docs/reference/citing.md")
 
 
 def bibtex_entries(page: str) -> dict[str, dict[str, str]]:

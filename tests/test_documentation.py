@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 import typer
 from helpers.command_line import run
+from helpers.documentation import PAGES, ROOT, page_id
 from helpers.servers import free_port
 
 from banditrank._cli.main import application
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BASH = shutil.which("bash") or "bash"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
@@ -81,7 +80,7 @@ def test_a_command_of_the_readme_runs_in_a_shell(tmp_path: Path) -> None:
 
 
 def test_every_command_and_option_is_described() -> None:
-    page = (ROOT / "docs" / "command-line.md").read_text()
+    page = (ROOT / "docs" / "reference" / "command-line.md").read_text()
 
     def visit(command: object, path: str) -> None:
         for name, inner in getattr(command, "commands", {}).items():
@@ -95,7 +94,7 @@ def test_every_command_and_option_is_described() -> None:
     visit(typer.main.get_command(application), "banditrank")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if not target.startswith("http"):
@@ -105,7 +104,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_policy_is_described() -> None:
     from banditrank.policies._catalog import ORDERED_POLICY_NAMES, POLICY_NAMES
 
-    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "policies.md").read_text(encoding="utf-8")
     for name in POLICY_NAMES:
         if name not in ORDERED_POLICY_NAMES:
             assert f"`{name}`" in page, name
@@ -116,7 +115,7 @@ TOLD = {"examination": "examination probabilities", "order": "their order", "not
 
 def _baseline_table() -> dict[str, list[str]]:
     """Return the cells of each baseline: its paper, its knowledge of positions, its click models."""
-    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "policies.md").read_text(encoding="utf-8")
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in page.splitlines()

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 import typer
+from helpers.documentation import PAGES, ROOT, page_id
 from helpers.running_service import running
 from helpers.servers import NginxServer, free_port, private_directory
 
@@ -21,8 +22,6 @@ from banditrank._cli.main import application
 from banditrank.service._configuration import CONFIG_VARIABLE, PREFIX, STORE_FILE_VARIABLE, variable_of
 from banditrank.service._settings import Settings
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 TESTED_ELSEWHERE = {"html", "js", "python", "sh"}  # examples, not configuration
 
 
@@ -32,7 +31,7 @@ def _blocks() -> Iterator[tuple[str, str, str]]:
         text = page.read_text(encoding="utf-8")
         for match in re.finditer(r"^```(\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
             line = text.count("\n", 0, match.start()) + 1
-            yield f"{page.name}:{line}", match[1], match[2]
+            yield f"{page_id(page)}:{line}", match[1], match[2]
 
 
 BLOCKS = list(_blocks())
@@ -99,7 +98,7 @@ def test_nginx_serves_with_its_configuration(text: str) -> None:
 
 def _settings_table() -> dict[str, list[str]]:
     """Return the row of each environment variable in the table of settings."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "operations.md").read_text(encoding="utf-8")
     rows = [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     return {row[2]: row for row in rows if len(row) == 5 and row[2].startswith(PREFIX)}
 

@@ -1,4 +1,4 @@
-"""Run all campaigns in depth, print one table, and write it to docs/campaign.md.
+"""Run all campaigns in depth, print one table, and write it to output/campaign.md.
 
 Ctrl-C stops it; rerun the same command to resume with the parts that are not done. ``python -m campaigns
 tests certificates`` runs some of the parts only.
@@ -20,7 +20,7 @@ from banditrank._files import atomic_write
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "output" / "campaign.json"
-TABLE = ROOT / "docs" / "campaign.md"
+TABLE = ROOT / "output" / "campaign.md"
 
 
 class Part(NamedTuple):

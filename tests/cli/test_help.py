@@ -22,7 +22,7 @@ from banditrank.solvers._frontier import DEFAULT_ALPHAS
 from banditrank.solvers._solve import SolverName
 
 OWN_POLICIES = [name for name in POLICY_NAMES if name.removesuffix(ORDERED_SUFFIX) not in BASELINES]
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "command-line.md").read_text()
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "command-line.md").read_text()
 
 
 def parameters(path: str) -> dict[str, object]:

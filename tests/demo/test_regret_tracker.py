@@ -20,7 +20,8 @@ def test_equality_has_a_price_and_so_has_the_utility() -> None:
     problem = home_carousel().problem
     fair, total = (solve(problem, utility).ranking for utility in ("nash", "utilitarian"))
     reports = {"nash": equality_report(problem, fair), "utilitarian": equality_report(problem, total)}
-    assert reports["nash"].price_of_equality == pytest.approx(0.21, abs=0.005)  # as docs/demo.md says
+    # The figures of docs/tutorials/demo.md.
+    assert reports["nash"].price_of_equality == pytest.approx(0.21, abs=0.005)
     assert reports["utilitarian"].price_of_equality == pytest.approx(0.15, abs=0.005)
     worst = {
         name: user_type_values(problem, ranking).min() for name, ranking in (("fair", fair), ("total", total))
@@ -29,7 +30,7 @@ def test_equality_has_a_price_and_so_has_the_utility() -> None:
     assert (worst["fair"], worst["total"]) == (
         pytest.approx(0.39),
         pytest.approx(0.14),
-    )  # as docs/demo.md says
+    )
     favourites = best_personalized_rankings(problem)
     assert len({tuple(ranking) for ranking in favourites}) == problem.n_user_types
 

@@ -111,7 +111,7 @@ def test_a_surface_equals_the_one_read_from_its_definition() -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "engine.md").read_text(encoding="utf-8")
     for setting in a_surface().to_dict():
         assert f"| `{setting}` |" in page, setting
     for policy in SERVED_NAMES:

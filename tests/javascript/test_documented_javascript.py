@@ -7,6 +7,7 @@ from shutil import copytree
 
 import pytest
 from helpers.browser import OpenPage
+from helpers.documentation import SITE_PAGES
 from helpers.file_server import serving_files
 from helpers.javascript import CLIENT, install_client
 from helpers.live import wait_until
@@ -18,8 +19,7 @@ from banditrank.engine._api_keys import create_key
 from banditrank.service._settings import Settings
 from banditrank.storage._memory import MemoryStore
 
-ROOT = CLIENT.parents[1]
-PAGES = [CLIENT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [CLIENT / "README.md", *SITE_PAGES]
 ADS = {"name": "ads", "items": ["ad-1", "ad-2", "ad-3"], "n_positions": 2, "user_types": ["new"]}
 
 

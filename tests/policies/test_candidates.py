@@ -429,7 +429,7 @@ def test_learners_without_candidates_say_so() -> None:
 
 
 def test_the_documentation_says_which_policies_have_candidates() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "policies.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "policies.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z0-9-]+)` \|.*\| (yes|no) \|$", page, re.MULTILINE)
     assert dict(rows) == {name: "yes" if kind.has_candidates else "no" for name, kind in BASELINES.items()}
 

@@ -221,7 +221,7 @@ def test_stale_counts_cost_little() -> None:
 
 MANY_ITEMS = make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
 FEW_CLICKS = replace(MANY_ITEMS, item_means=MANY_ITEMS.item_means * 0.05)
-BARS = {  # problem, horizon, maximum of the mean over 8 seeds; see docs/thompson-rank.md
+BARS = {  # problem, horizon, maximum of the mean over 8 seeds; see docs/explanation/thompson-rank.md
     "table 1": (kdd2012(), 30_000, 210.0),
     "20 items": (MANY_ITEMS, 30_000, 1100.0),
     "20 items, few clicks": (FEW_CLICKS, 30_000, 320.0),

@@ -168,7 +168,7 @@ def test_regret_is_close_to_that_of_known_looks() -> None:
 @pytest.mark.campaign
 def test_regret_is_at_most_a_tenth_above_that_of_known_looks() -> None:
     # The bar: at most 1.1 times the regret of PBM-TS at 100,000 rounds. The 95% interval of the ratio over
-    # 200 replications is 0.955 to 1.022: see docs/thompson-rank.md.
+    # 200 replications is 0.955 to 1.022: see docs/explanation/thompson-rank.md.
     ours = regrets(ThompsonRank(click_model="position-based"), SUITE.horizon, 200)
     theirs = regrets(PBMTS(examination=LOOKS.tolist()), SUITE.horizon, 200)
     assert ratio_interval(ours, theirs)[1] <= 1.1

@@ -13,7 +13,7 @@ from banditrank.service import _schemas as schemas
 from banditrank.service._application import ROUTES
 from banditrank.service._openapi import openapi_document
 
-PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "service.md").read_text(encoding="utf-8")
 SCHEMAS = openapi_document(ROUTES)["components"]["schemas"]
 
 

@@ -115,7 +115,7 @@ def test_a_write_times_out_while_another_process_holds_the_lock(tmp_path: Path) 
 
 
 def test_the_documented_timeout_is_the_default(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "operations.md").read_text(encoding="utf-8")
     documented = re.search(r"each commit waits for the other's, up to about (\d+) seconds", page)
     assert documented is not None
     with SqliteStore(tmp_path / "store.db") as store, store._pool.connection() as connection:

@@ -163,7 +163,7 @@ class ThompsonRank(CompiledPolicy):
 
     The sample is joint: preferences ρ of each type, then means μ given ρ. It needs no initial phase, no order
     of positions and no horizon. Each call draws a new sample, so that rankings from stale counts still
-    explore. See ``docs/thompson-rank.md``.
+    explore. See ``docs/explanation/thompson-rank.md``.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def answers(**other: pd.DataFrame) -> list[bool | None]:
 def test_all_the_papers_checks_can_hold() -> None:
     assert answers() == [True] * 6
     [measured] = [check for check in checks() if check.claimed_by == "implementation"]
-    assert "an independent implementation (docs/fidelity.md)" in measured.statement
+    assert "an independent implementation (docs/explanation/fidelity.md)" in measured.statement
     assert measured.holds is False  # the independent measurement is beyond the bound
 
 

@@ -29,7 +29,7 @@ REMEDIES = {
     "without_rare": "without rarely shown items",
     "likelihood": "by likelihood",
 }
-INDEPENDENT_ROUNDS = 74_000  # approximate result of an independent implementation (docs/fidelity.md)
+INDEPENDENT_ROUNDS = 74_000  # approximately, by an independent implementation (docs/explanation/fidelity.md)
 TOLERANCE = 0.5  # share of it: neither the seed of its problem nor its error is known
 
 
@@ -134,8 +134,8 @@ def _independent_check(phases: "pd.DataFrame") -> Check:
     difference, allowed = abs(mean - INDEPENDENT_ROUNDS), TOLERANCE * INDEPENDENT_ROUNDS
     return Check(
         f"With clicks, the initial phase of the synthetic problem lasts about {INDEPENDENT_ROUNDS:,} rounds, "
-        "as in an independent implementation (docs/fidelity.md) on a problem of the same size and "
-        f"distributions: the mean, within three standard errors, differs by at most {TOLERANCE:.0%}.",
+        "as in an independent implementation (docs/explanation/fidelity.md) on a problem of the same size "
+        f"and distributions: the mean, within three standard errors, differs by at most {TOLERANCE:.0%}.",
         None if abs(difference - allowed) < 3 * error else difference <= allowed,
         f"mean {mean:,.0f}, standard error {error:,.0f}",
         claimed_by="implementation",

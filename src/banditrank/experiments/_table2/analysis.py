@@ -25,7 +25,7 @@ MIN_SPEED_UP = 500  # required of the exact rows
 class PrintedCell(NamedTuple):
     """Cell of the paper's table, with mean and standard deviation of an independent implementation.
 
-    The latter are over ten runs (docs/fidelity.md).
+    The latter are over ten runs (docs/explanation/fidelity.md).
     """
 
     regret: int
@@ -78,9 +78,9 @@ def analyse(frames: Frames) -> StudyResult:
     exact = min(ratio for cell, ratio in speed_ups.items() if cell[0].endswith("exact"))
     checks = [
         Check(
-            "The median regrets lie in the bands of an independent implementation (docs/fidelity.md): mean ± "
-            "standard deviation of ten runs, cut at 0. Medians are compared because a few runs that lock in "
-            "dominate the mean.",
+            "The median regrets lie in the bands of an independent implementation "
+            "(docs/explanation/fidelity.md): mean ± standard deviation of ten runs, cut at 0. Medians are "
+            "compared because a few runs that lock in dominate the mean.",
             all(inside.values()),
             f"{sum(inside.values())} of {len(inside)} cells; {from_0} of the bands begin at 0, so they only "
             "bound the median from above",
