@@ -49,7 +49,7 @@ def position_preference_radius(counts: Counts, item_means: Floats, epsilon: floa
 
 
 def position_preference_error_rate(counts: Counts, epsilon: float) -> float:
-    """Return Lemma 1's bound M K t^(−2ε) on P(|ρ̂_ik − ρ_ik| > radius); at most 1.
+    """Return Lemma 1's bound M K t^(−2ε) on ``P(|ρ̂_ik − ρ_ik| > radius)``; at most 1.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def item_mean_radius(counts: Counts, exposures: Floats, epsilon: float) -> Float
 
 
 def item_mean_error_rate(counts: Counts, epsilon: float) -> float:
-    """Return Lemma 2's bound ε e^(1−ε) ln t on P(|μ̂_ij − μ_ij| > radius); at most 1.
+    """Return Lemma 2's bound ε e^(1−ε) ln t on ``P(|μ̂_ij − μ_ij| > radius)``; at most 1.
 
     Raises
     ------

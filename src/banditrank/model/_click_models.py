@@ -260,6 +260,7 @@ CASCADE = Cascade()
 
 _MODELS = {model.name: model for model in (SINGLE_LOOK, PositionBased(), CASCADE, DependentClick())}
 CLICK_MODEL_NAMES = tuple(_MODELS)
+"""Names that `as_click_model` accepts."""
 
 
 def as_click_model(model: ClickModel | str) -> ClickModel:

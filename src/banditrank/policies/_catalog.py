@@ -84,6 +84,7 @@ POLICY_NAMES = (
     UniformRandom.name,
     Oracle.name,
 )
+"""Names that `make_policy` accepts."""
 
 _OPTION_DEFAULTS: dict[str, Any] = {
     "coefficient": None,

@@ -45,6 +45,7 @@ SOLVERS: dict[SolverName, Solver] = {
     "permutation-lp": permutation_lp.SOLVER,
     "outer-approximation": outer_approximation.SOLVER,
 }
+"""Solvers by the names that `solve` accepts."""
 
 # In the order of preference of ``auto``.
 EXACT: tuple[SolverName, ...] = ("assignment", "branch-and-bound", "spatial", "enumeration")

@@ -87,3 +87,4 @@ CLICK_MODEL_CHECKS: tuple[Callable[[ClickModel], None], ...] = (
     check_value_is_deterministic,
     check_no_leaks,
 )
+"""Checks that every click model must pass; each takes a `ClickModel`."""

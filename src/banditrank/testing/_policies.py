@@ -257,3 +257,4 @@ POLICY_CHECKS: tuple[Callable[[MakePolicy], None], ...] = (
     check_invalid_user_types_are_rejected,
     check_no_leaks,
 )
+"""Checks that every policy must pass; each takes a function that returns the policy for a problem."""

@@ -317,3 +317,4 @@ SOLVER_CHECKS: tuple[Callable[[SolverUnderTest], None], ...] = (
     check_target_gap,
     check_no_leaks,
 )
+"""Checks that every solver must pass; each takes a `SolverUnderTest`."""

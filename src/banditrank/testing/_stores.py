@@ -199,3 +199,4 @@ STORE_CHECKS: tuple[Callable[[OpenStore], None], ...] = (
     *RETENTION_CHECKS,
     *CONCURRENCY_CHECKS,
 )
+"""Checks that every store must pass; each takes a function that opens a new, empty store."""

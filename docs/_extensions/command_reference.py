@@ -1,0 +1,87 @@
+"""Directive ``command``: usage, help, options and examples of a command, from the command itself."""
+
+from typing import Any, ClassVar
+
+import typer
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from banditrank._cli.main import application
+
+COLUMN_WIDTHS = (25, 50, 25)
+
+
+class CommandDirective(SphinxDirective):
+    """Describe one command: ``{command} banditrank solve``."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = False
+    option_spec: ClassVar[dict[str, Any]] = {}
+
+    def run(self) -> list[nodes.Node]:
+        """Return the description."""
+        program, *names = self.arguments[0].split()
+        command = typer.main.get_command(application)
+        for name in names:
+            command = command.commands[name]
+        context = command.context_class(command, info_name=" ".join([program, *names]))
+        paragraphs = [nodes.paragraph("", one.replace("\n", " ")) for one in command.help.split("\n\n")]
+        rows = [_row(parameter) for parameter in command.params]
+        return [
+            *paragraphs,
+            _code(" ".join([context.command_path, *command.collect_usage_pieces(context)]), "text"),
+            *([_table(rows)] if rows else []),
+            *_examples(command.epilog),
+        ]
+
+
+def _row(parameter: Any) -> tuple[nodes.Node, ...]:
+    """Return the names, the meaning and the default of an argument or option."""
+    names = [nodes.literal("", name) for name in (*parameter.opts, *parameter.secondary_opts)]
+    if parameter.param_type_name == "argument":
+        names = [nodes.literal("", parameter.metavar)]
+    joined: list[nodes.Node] = []
+    for name in names:
+        joined += [nodes.Text(", "), name] if joined else [name]
+    shown = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
+    if shown is None or shown is False:
+        shown = "required" if parameter.required else ""
+    meaning = parameter.help[:1].upper() + parameter.help[1:]
+    is_value = not isinstance(parameter.show_default, str) and shown not in ("", "required")
+    default = nodes.literal("", str(shown)) if is_value else nodes.Text(str(shown))
+    return (
+        nodes.paragraph("", "", *joined),
+        nodes.paragraph("", meaning),
+        nodes.paragraph("", "", default),
+    )
+
+
+def _table(rows: list[tuple[nodes.Node, ...]]) -> nodes.table:
+    head = tuple(nodes.paragraph("", text) for text in ("argument or option", "meaning", "default"))
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in COLUMN_WIDTHS), cols=len(COLUMN_WIDTHS))
+    group += nodes.thead("", _table_row(head))
+    group += nodes.tbody("", *map(_table_row, rows))
+    return nodes.table("", group, classes=["command-options"])
+
+
+def _table_row(cells: tuple[nodes.Node, ...]) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", cell) for cell in cells))
+
+
+def _examples(epilog: str | None) -> list[nodes.Node]:
+    """Return the commands below ``Examples:`` at the end of the help."""
+    lines = [line.strip() for line in (epilog or "").partition("Examples:")[2].splitlines()]
+    commands = "\n".join(line for line in lines if line)
+    return [_code(commands, "sh")] if commands else []
+
+
+def _code(text: str, language: str) -> nodes.literal_block:
+    return nodes.literal_block(text, text, language=language)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive("command", CommandDirective)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
