@@ -7,7 +7,7 @@ KILLS ?= 20
 MINUTES ?= 30
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: setup run test lint types layers workflows manifests unit core docs wheel lowest coverage browser servers examples screenshots bench \
+.PHONY: setup run test lint types layers workflows manifests unit core docs doctests wheel lowest coverage browser servers examples screenshots bench \
 	certify crash soak campaign requirements clean
 
 # Everything for development. `make run` and `make test` install only the requirements that they need.
@@ -28,9 +28,10 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 run: .venv/demo
 	$(BIN)/banditrank demo $(if $(ROUNDS),--rounds $(ROUNDS))
 
-# mypy uses one processor, and the tests with the lowest uvicorn wait most of the time: two at a time.
+# mypy uses one processor, and the tests with the lowest uvicorn wait most of the time: two at a time. The site is built beside mypy,
+# and checked by the tests.
 test: .venv/test .venv/lowest/ready
-	$(MAKE) --jobs=2 lint types layers workflows manifests lowest unit
+	$(MAKE) --jobs=2 docs types lint layers workflows manifests lowest unit
 
 lint: .venv/test
 	$(BIN)/ruff check
@@ -62,7 +63,7 @@ servers:
 
 # One worker more than processors, because tests wait for servers a third of the time. A worker takes whole files, so
 # that two do not compile the same formulas; an idle one takes files from another.
-unit: .venv/test browser servers
+unit: .venv/test browser servers docs
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 # The tests that need no server and no browser.
@@ -70,7 +71,12 @@ core: .venv/test
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal tests/model tests/counts tests/utilities tests/estimators \
 		tests/solvers tests/policies tests/simulation tests/engine
 
+# The documentation site, in output/site: open index.html. Runs the notebooks and the gallery; warnings are errors.
 docs: .venv/test
+	$(BIN)/python tools/build_site.py
+
+# The examples in the documentation.
+doctests: .venv/test
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal docs README.md
 
 wheel: .venv/test
@@ -94,9 +100,9 @@ coverage: setup browser servers
 examples: .venv/test
 	PYTHONPATH=tests $(BIN)/python -m helpers.api_examples
 
-# The screenshots of the demo in docs/images.
+# The pictures in docs/images, or some of them: PICTURES="kdd2012.png reproduction.png".
 screenshots: setup browser
-	$(BIN)/python tools/take_screenshots.py
+	$(BIN)/python tools/take_screenshots.py $(PICTURES)
 
 bench: setup
 	$(BIN)/python benchmarks/bench.py
@@ -132,4 +138,4 @@ requirements:
 		--output-file requirements/service.txt
 
 clean:
-	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage output dist
+	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage output dist docs/generated

@@ -7,9 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 os.environ.setdefault("NUMBA_OPT", "1")  # the machine code of the tests and of the command line
-os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # otherwise kernels of notebooks warn about a debugger
+os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # the debugger of kernels warns otherwise
 
-from banditrank import __version__  # noqa: E402 - after the settings of the compiler
+from banditrank import __version__
 
 logging.getLogger("traitlets").setLevel(logging.WARNING)  # importing Ray lets all loggers print information
 
@@ -34,7 +34,7 @@ suppress_warnings = [
     "myst-nb.lexer",  # output of shell lines in notebooks
 ]
 
-# Links. Every reference must lead somewhere, except to names of other libraries: their inventories are on other hosts.
+# Every reference must lead somewhere, except to names of other libraries: their indexes are on other hosts.
 nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", rf"{library}(\..*)?")

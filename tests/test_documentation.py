@@ -11,12 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import typer
 from helpers.command_line import run
 from helpers.documentation import PAGES, ROOT, page_id
 from helpers.servers import free_port
-
-from banditrank._cli.main import application
 
 BASH = shutil.which("bash") or "bash"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
@@ -77,21 +74,6 @@ def test_a_command_of_the_readme_runs_in_a_shell(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
-
-
-def test_every_command_and_option_is_described() -> None:
-    page = (ROOT / "docs" / "reference" / "command-line.md").read_text()
-
-    def visit(command: object, path: str) -> None:
-        for name, inner in getattr(command, "commands", {}).items():
-            assert f"`{path} {name}" in page or getattr(inner, "commands", None), f"{path} {name}"
-            visit(inner, f"{path} {name}")
-        for parameter in command.params:
-            for option in parameter.opts:
-                if option.startswith("--"):
-                    assert f"`{option}`" in page or f"{option}`" in page, option
-
-    visit(typer.main.get_command(application), "banditrank")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

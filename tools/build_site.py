@@ -1,7 +1,7 @@
-"""Build the documentation site: ``make docs``. Warnings are errors.
+"""Build the documentation site in ``output/site``: ``make docs``. Warnings are errors.
 
-A second build reads only what changed. If the package or an extension of the site changed, everything is built again, because notebooks and
-the gallery run its code.
+A build without changes does nothing, and one after a change of pages reads only those. After a change of the
+package everything is built again, because notebooks and the gallery run its code.
 """
 
 import hashlib
@@ -9,43 +9,52 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 GENERATED = DOCS / "generated"
+CODE = (ROOT / "src" / "banditrank", DOCS / "_extensions", DOCS / "gallery")
 SITE = ROOT / "output" / "site"
 DOCTREES = ROOT / "output" / "site-doctrees"
-DIGEST = DOCTREES / "digest"
+DIGESTS = DOCTREES / "digests"
 KERNEL_SETTINGS = ROOT / "output" / "ipython" / "profile_default" / "ipython_kernel_config.py"
 
 
 def main() -> int:
     """Build the site and return the exit status."""
-    digest = _digest()
-    if not DIGEST.exists() or DIGEST.read_text() != digest:
+    code, pages = _digest(CODE), _digest([DOCS])
+    built = DIGESTS.read_text().split() if DIGESTS.exists() else ["", ""]
+    if built == [code, pages]:
+        return 0
+    if built[0] != code:
         for directory in (GENERATED, SITE, DOCTREES):
             shutil.rmtree(directory, ignore_errors=True)
-    options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--jobs", "auto"]
-    command = [sys.executable, "-m", "sphinx", "-b", "html", *options, "-d", DOCTREES, DOCS, SITE]
-    KERNEL_SETTINGS.parent.mkdir(parents=True, exist_ok=True)
-    KERNEL_SETTINGS.write_text("c = get_config()\nc.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n")
-    environment = {**os.environ, "IPYTHONDIR": str(KERNEL_SETTINGS.parents[1])}
-    status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    if status:
-        DIGEST.unlink(missing_ok=True)  # the next build reports the same warnings
-    else:
-        DIGEST.write_text(digest)
+    DIGESTS.unlink(missing_ok=True)  # a build that fails is repeated
+    status = _run_sphinx()
+    if status == 0:
+        DIGESTS.write_text(f"{code} {pages}")
     return status
 
 
-def _digest() -> str:
-    """Return a digest of the code that the pages describe or run."""
+def _run_sphinx() -> int:
+    options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--jobs", "auto"]
+    command = [sys.executable, "-m", "sphinx", "-b", "html", *options, "-d", DOCTREES, DOCS, SITE]
+    # Kernels of notebooks warn about their connection to this machine.
+    KERNEL_SETTINGS.parent.mkdir(parents=True, exist_ok=True)
+    settings = ("c = get_config()", "c.IPKernelApp.log_level = 40", "c.HistoryManager.enabled = False", "")
+    KERNEL_SETTINGS.write_text("\n".join(settings))
+    environment = {**os.environ, "IPYTHONDIR": str(KERNEL_SETTINGS.parents[1])}
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+
+
+def _digest(directories: Iterable[Path]) -> str:
+    """Return a digest of the names and contents of all files that are not generated."""
     digest = hashlib.sha256()
-    for directory in (ROOT / "src" / "banditrank", DOCS / "_extensions", DOCS / "gallery"):
-        for path in sorted(directory.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    for path in sorted(path for directory in directories for path in directory.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts and GENERATED not in path.parents:
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

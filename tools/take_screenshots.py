@@ -1,6 +1,7 @@
-"""Take the screenshots of the demo in ``docs/images``: ``make screenshots``.
+"""Make all pictures in ``docs/images``: ``make screenshots``, or ``make screenshots PICTURES=kdd2012.png``.
 
-The demo makes a fixed number of visits with a fixed seed, then its pages are opened in the system's Chromium.
+The demo makes a fixed number of visits with a fixed seed, then its pages are opened in the system's Chromium. The other
+pictures are those of commands.
 """
 
 import os
@@ -8,9 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -25,13 +27,15 @@ SCREENSHOTS = {
 }
 
 
+PLOT, REPORT = "kdd2012.png", "reproduction.png"
+REPORT_HEIGHT = 1240  # its head and the first results
+COMMAND = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
+
+
 @contextmanager
 def demo() -> Iterator[str]:
     """Run the demo, yield its address after all visits, and stop it at the end of the block."""
-    program = "from banditrank._cli.main import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", program, "demo", *DEMO], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([*COMMAND, "demo", *DEMO], stdout=subprocess.PIPE, text=True) as process:
         try:
             address = process.stdout.readline().split()[1]
             print(f"{address}: waiting for all visits")
@@ -58,21 +62,43 @@ def take(browser: Browser, address: str, scheme: str, first: str, last: str, pat
     context.close()
 
 
+def take_demo(browser: Browser, names: Collection[str]) -> None:
+    """Take screenshots of the demo's pages."""
+    with demo() as address:
+        for name in names:
+            path, *options = SCREENSHOTS[name]
+            take(browser, address + path, *options, IMAGES / name)
+
+
+def take_report(browser: Browser) -> None:
+    """Run all studies in their quick version, and take a screenshot of the top of the report."""
+    with TemporaryDirectory() as directory:
+        subprocess.run([*COMMAND, "reproduce", "--quick", "--output", directory], check=True)
+        page = browser.new_page(viewport={"width": WIDTH, "height": REPORT_HEIGHT}, color_scheme="light")
+        page.goto((Path(directory) / "report.html").as_uri())
+        page.screenshot(path=IMAGES / REPORT)
+
+
 def main() -> None:
-    """Take all screenshots."""
+    """Make the pictures that are named, or all."""
+    wanted = sys.argv[1:] or [*SCREENSHOTS, PLOT, REPORT]
     names = (ROOT / "tools" / "browser_names").read_text().split()
     program = next(filter(None, map(shutil.which, names)), None)
     if program is None:
         sys.exit("there is no browser: run `make browser`")
     sandbox = [] if os.geteuid() else ["--no-sandbox"]  # Chromium's sandbox refuses to run as root
-    with demo() as address, sync_playwright() as playwright:
+    if PLOT in wanted:
+        subprocess.run([*COMMAND, "simulate", "kdd2012", "--plot", IMAGES / PLOT], check=True)
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program, args=["--disable-dev-shm-usage", *sandbox]
         )
-        for name, (path, *options) in SCREENSHOTS.items():
-            take(browser, address + path, *options, IMAGES / name)
-            print(IMAGES / name)
+        if REPORT in wanted:
+            take_report(browser)
+        if screenshots := [name for name in SCREENSHOTS if name in wanted]:
+            take_demo(browser, screenshots)
         browser.close()
+    print("\n".join(str(IMAGES / name) for name in wanted))
 
 
 if __name__ == "__main__":

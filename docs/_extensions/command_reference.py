@@ -60,7 +60,9 @@ def _row(parameter: Any) -> tuple[nodes.Node, ...]:
 
 def _table(rows: list[tuple[nodes.Node, ...]]) -> nodes.table:
     head = tuple(nodes.paragraph("", text) for text in ("argument or option", "meaning", "default"))
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in COLUMN_WIDTHS), cols=len(COLUMN_WIDTHS))
+    group = nodes.tgroup(
+        "", *(nodes.colspec(colwidth=width) for width in COLUMN_WIDTHS), cols=len(COLUMN_WIDTHS)
+    )
     group += nodes.thead("", _table_row(head))
     group += nodes.tbody("", *map(_table_row, rows))
     return nodes.table("", group, classes=["command-options"])

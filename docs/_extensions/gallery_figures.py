@@ -1,4 +1,4 @@
-"""Pictures of the gallery: the figures that the code of a block makes, also those that pyplot does not manage."""
+"""Pictures of the gallery: all figures of a script, also those that pyplot does not manage."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ DOTS_PER_INCH = 150
 
 
 def save_figures(_block: tuple[Any, ...], block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """Save the figures among a script's variables, and the value of its last expression, unless that was done before."""
+    """Save the figures of a script that are not saved yet, and return text that shows them."""
     variables = block_vars["example_globals"]
     saved = block_vars.setdefault("saved_figures", [])
     paths: list[str] = []

@@ -1,7 +1,7 @@
 """Pages of the API reference: one for each public package, with every name that it exports.
 
-A name that `banditrank` exports is documented as ``banditrank.NAME``, on the page of the package that it comes from. Its other public
-names, and the private one that annotations use, lead there too.
+A name that `banditrank` exports is documented as ``banditrank.NAME``, on the page of the package that it
+comes from. Its other public names, and the private one that annotations use, lead there too.
 """
 
 import inspect
@@ -47,7 +47,7 @@ def public_packages() -> list[Package]:
 
 
 def _exports(module: ModuleType) -> list[str]:
-    """Return the names that a module exports: `__all__`, or the public classes and functions that it defines."""
+    """Return the names that a module exports: `__all__`, or the public names that it defines."""
     if hasattr(module, "__all__"):
         return [name for name in module.__all__ if name != "__version__"]
     return [
@@ -82,7 +82,8 @@ def _directive(full_name: str, value: Any) -> str:
         return "\n".join(lines)
     if inspect.isroutine(value):
         return f".. autofunction:: {full_name}"
-    return f".. py:data:: {full_name}\n\n   {_constant_docstring(full_name)}"
+    package, _, name = full_name.rpartition(".")
+    return f".. py:data:: {name}\n   :module: {package}\n\n   {_constant_docstring(full_name)}"
 
 
 def _summary(full_name: str, value: Any) -> str:
@@ -109,7 +110,7 @@ def _is_private(kind: type) -> bool:
 
 
 def _is_shown(base: object) -> bool:
-    """Return whether a base class, which may be generic, says something: it is public, or an exception of Python's."""
+    """Return whether a base class, which may be generic, is public or an exception of Python's."""
     is_builtin_error = inspect.isclass(base) and issubclass(base, Exception) and base.__module__ == "builtins"
     return getattr(base, "__name__", None) in homes() or is_builtin_error
 
@@ -125,12 +126,22 @@ def write_pages(_app: Sphinx) -> None:
     home_of = homes()
     PAGES.mkdir(parents=True, exist_ok=True)
     for package in packages:
-        lines = [package.name, "=" * len(package.name), "", f".. automodule:: {package.name}", "   :no-members:", ""]
+        lines = [
+            package.name,
+            "=" * len(package.name),
+            "",
+            f".. automodule:: {package.name}",
+            "   :no-members:",
+            "",
+        ]
         if package.exports:
             lines += [".. list-table::", "   :class: public-names", ""]
         for name in package.exports:
             full_name = documented_name(name, home_of[name])
-            lines += [f"   * - :py:obj:`~{full_name}`", f"     - {_summary(full_name, getattr(package.module, name))}"]
+            lines += [
+                f"   * - :py:obj:`~{full_name}`",
+                f"     - {_summary(full_name, getattr(package.module, name))}",
+            ]
         for name in package.exports:
             if home_of[name] == package.name:
                 lines += ["", _directive(documented_name(name, package.name), getattr(package.module, name))]
@@ -165,7 +176,7 @@ def add_aliases(_app: Sphinx, env: BuildEnvironment) -> None:
 def resolve_short_names(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.Node | None:
-    """Resolve names without their package, such as `Problem` in docstrings; code that is no public name stays code."""
+    """Resolve names without their package, such as `Problem` in docstrings; other code stays code."""
     if node.get("refdomain") != "py":
         return None
     domain = env.get_domain("py")

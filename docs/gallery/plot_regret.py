@@ -2,7 +2,8 @@
 Regret of two policies
 ======================
 
-Simulate two policies on the problem of the paper's Table 1, and compare their regret. A faint line is a replication.
+Simulate two policies on the problem of the paper's Table 1, and compare their regret. A faint line is a
+replication.
 """
 
 from banditrank import kdd2012, plot_regret, simulate
