@@ -29,7 +29,7 @@ def _blocks() -> Iterator[tuple[str, str, str]]:
     """Yield where each block of the documentation stands, its language and its text."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for match in re.finditer(r"^```(\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
             line = text.count("\n", 0, match.start()) + 1
             yield f"{page_id(page)}:{line}", match[1], match[2]
 

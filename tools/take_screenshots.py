@@ -1,7 +1,7 @@
 """Make all pictures in ``docs/images``: ``make screenshots``, or ``make screenshots PICTURES=kdd2012.png``.
 
-The demo makes a fixed number of visits with a fixed seed, then its pages are opened in the system's Chromium. The other
-pictures are those of commands.
+The demo makes a fixed number of visits with a fixed seed, then its pages are opened in the system's Chromium.
+The other pictures are those of commands.
 """
 
 import os
@@ -75,7 +75,7 @@ def take_report(browser: Browser) -> None:
     with TemporaryDirectory() as directory:
         subprocess.run([*COMMAND, "reproduce", "--quick", "--output", directory], check=True)
         page = browser.new_page(viewport={"width": WIDTH, "height": REPORT_HEIGHT}, color_scheme="light")
-        page.goto((Path(directory) / "report.html").as_uri())
+        page.goto((Path(directory) / "index.html").as_uri())
         page.screenshot(path=IMAGES / REPORT)
 
 
