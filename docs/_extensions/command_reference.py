@@ -48,12 +48,11 @@ def _row(parameter: Any) -> tuple[nodes.Node, ...]:
     shown = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
     if shown is None or shown is False:
         shown = "required" if parameter.required else ""
-    meaning = parameter.help[:1].upper() + parameter.help[1:]
     is_value = not isinstance(parameter.show_default, str) and shown not in ("", "required")
     default = nodes.literal("", str(shown)) if is_value else nodes.Text(str(shown))
     return (
         nodes.paragraph("", "", *joined),
-        nodes.paragraph("", meaning),
+        nodes.paragraph("", parameter.help),
         nodes.paragraph("", "", default),
     )
 

@@ -6,6 +6,7 @@ comes from. Its other public names, and the private one that annotations use, le
 
 import inspect
 import pkgutil
+import re
 import sys
 from functools import cache
 from importlib import import_module
@@ -120,6 +121,15 @@ def hide_bases(_app: Sphinx, _name: str, _value: object, _options: object, bases
     bases[:] = filter(_is_shown, bases)
 
 
+def shorten_arrays(
+    _app: Sphinx, _kind: str, _name: str, _value: object, _options: object, signature: str, returned: str
+) -> tuple[str | None, str | None]:
+    """Write ``NDArray[float64]`` for an array, as the source does."""
+    long = re.compile(r"~?numpy\.ndarray\[tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[(.*?)\]\]")
+    short = r"~numpy.typing.NDArray[\1]"
+    return signature and long.sub(short, signature), returned and long.sub(short, returned)
+
+
 def write_pages(_app: Sphinx) -> None:
     """Write a page for each public package, and replace only what changed."""
     packages = public_packages()
@@ -196,6 +206,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the events."""
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-bases", hide_bases)
+    app.connect("autodoc-process-signature", shorten_arrays)
     app.connect("env-updated", add_aliases)
     app.connect("missing-reference", resolve_short_names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
