@@ -52,6 +52,7 @@ nitpick_ignore_regex = [
         "pandas",
         "pathlib",
         "pd",
+        "pl",
         "polars",
         "pyarrow",
         "ray",
