@@ -22,7 +22,7 @@ from banditrank._cli.main import application
 from banditrank.service._configuration import CONFIG_VARIABLE, PREFIX, STORE_FILE_VARIABLE, variable_of
 from banditrank.service._settings import Settings
 
-TESTED_ELSEWHERE = {"html", "js", "python", "sh"}  # examples, not configuration
+TESTED_ELSEWHERE = {"bibtex", "html", "js", "python", "sh"}  # not configuration
 
 
 def _blocks() -> Iterator[tuple[str, str, str]]:
