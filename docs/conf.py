@@ -11,7 +11,8 @@ os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # the debugger of 
 
 from banditrank import __version__
 
-logging.getLogger("traitlets").setLevel(logging.WARNING)  # importing Ray lets all loggers print information
+for library in ("fontTools", "traitlets"):  # importing Ray lets all loggers print information
+    logging.getLogger(library).setLevel(logging.WARNING)
 
 project = "banditrank"
 version = release = __version__
@@ -104,7 +105,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 10_000,
     "write_computation_times": False,
-    "image_scrapers": ("gallery_figures.save_figures",),
+    "image_scrapers": ("figure_scraper.figure_scraper",),
     "reset_modules": ("matplotlib",),
 }
 
