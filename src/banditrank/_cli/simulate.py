@@ -50,8 +50,8 @@ def simulate_command(
         list[str] | None,
         typer.Option(
             help="auto, thompson-rank, greedy-rank, ucb-rank, type-blind-ucb, random, oracle; a baseline "
-            "such as top-rank (see docs/reference/policies.md); or MODULE:CLASS of a custom policy in the current "
-            "directory. Repeat or separate with commas to compare several.",
+            "such as top-rank (see docs/reference/policies.md); or MODULE:CLASS of a custom policy in the "
+            "current directory. Repeat or separate with commas to compare several.",
             show_default="auto, and the paper's four policies and its baseline",
         ),
     ] = None,
