@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTANCES ?= 100000
 KILLS ?= 20
 MINUTES ?= 30
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .PHONY: setup run test lint types layers workflows manifests unit core docs doctests wheel lowest coverage browser servers examples screenshots bench \
 	certify crash soak campaign requirements clean
@@ -61,7 +61,7 @@ browser:
 servers:
 	tools/install_servers
 
-# One worker more than processors, because tests wait for servers a third of the time. A worker takes whole files, so
+# Two workers more than processors, because tests wait for servers a third of the time. A worker takes whole files, so
 # that two do not compile the same formulas; an idle one takes files from another.
 unit: .venv/test browser servers docs
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal

@@ -107,7 +107,10 @@ BAD: list[tuple[Callable[[dict], Any], str]] = [
     (lambda d: d.pop("surface"), "surface must be an object of settings, got None"),
     (lambda d: d["surface"].pop("items"), "items must be given, got"),
     (lambda d: d["surface"].update(colour="red"), "colour is not a field, must be one of name"),
-    (lambda d: d["surface"].update(n_positions=9), "n_positions must be a whole number from 1 to 5, got 9"),
+    (
+        lambda d: d["surface"].update(n_positions=9),
+        "n_positions must be a whole number from 1 to 5, the number of active items, got 9",
+    ),
     (lambda d: d.update(counts={}), "counts must be a list of cells"),
     (first_cell(lambda c: c.update(user_type="unknown")), r"counts\[0\].user_type must be one of new, old"),
     (first_cell(lambda c: c.update(item=["a"])), r"counts\[0\].item must be one of a, b"),

@@ -199,7 +199,10 @@ def test_the_expiry_and_surfaces_of_keys_are_listed(tmp_path: Path, capsys: pyte
     assert "2400-01-31" in listed
 
 
-def test_keys_are_created_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_keys_are_created_listed_and_revoked(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # refusals are checked to change no file in it
     store = ["--store", f"sqlite:{tmp_path / 'keys.db'}"]
     status, key, _ = run(capsys, "keys", "create", "shop window", "--rights", "rank,read", *store)
     assert status == 0
