@@ -47,7 +47,8 @@ def precompile(experiment: Experiment) -> None:
     ranking = np.arange(experiment.timeline.n_positions, dtype=np.uintp)
     user_type = int(draw_user_type(problem, 0.5))
     rng = np.random.default_rng(0)  # not one of the experiment's
-    experiment.click_model.draw(problem, user_type, ranking, rng, np.zeros(ranking.size))
+    with deferred_interrupts():
+        experiment.click_model.draw(problem, user_type, ranking, rng, np.zeros(ranking.size))
     _gap(experiment, experiment.objective(0), problem, user_type, ranking)
 
 
