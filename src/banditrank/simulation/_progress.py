@@ -1,4 +1,4 @@
-"""Progress bar on standard error."""
+"""Progress bars on standard error, or in a notebook."""
 
 import sys
 from collections.abc import Callable, Iterator
