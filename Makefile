@@ -120,9 +120,9 @@ crash: setup servers
 soak: setup
 	PYTHONPATH=tests $(BIN)/python -m campaigns.soak --minutes $(MINUTES)
 
-# Everything in depth: all combinations, large samples, certify, crash and soak; takes hours. Ctrl-C stops it, and the
-# same command resumes. Prints a table and writes output/campaign.md.
-campaign: setup browser servers
+# Everything in depth: all combinations, large samples, certify, crash and soak; takes an hour. Ctrl-C stops it, and the
+# same command resumes. Prints a table and writes docs/campaign.md. Some of the parts: PARTS="tests crashes".
+campaign: setup browser servers docs
 	PYTHONPATH=tests $(BIN)/python -m campaigns $(PARTS)
 
 # Pin what pyproject.toml asks for, with hashes and without an index address.

@@ -1,7 +1,7 @@
-"""Run all campaigns in depth, print one table, and write it to output/campaign.md.
+"""Run all campaigns in depth, print one table, and write it to docs/campaign.md.
 
 Ctrl-C stops it; rerun the same command to resume with the parts that are not done. ``python -m campaigns
-tests certificates`` runs some of the parts only.
+tests crashes`` runs some of the parts only: all parts of the tests, and the crashes.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from banditrank._files import atomic_write
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "output" / "campaign.json"
-TABLE = ROOT / "output" / "campaign.md"
+PAGE = ROOT / "docs" / "campaign.md"
 
 
 class Part(NamedTuple):
@@ -42,15 +42,42 @@ class PartResult(NamedTuple):
     revision: str
 
 
+# Tests by directory, so that a campaign resumes within them.
+TEST_DIRECTORIES = {
+    "formulas": ("model", "counts", "utilities", "estimators"),
+    "solvers": ("solvers",),
+    "policies": ("policies",),
+    "simulation": ("simulation",),
+    "engine": ("engine", "storage", "client"),
+    "service": ("service",),
+    "dashboard": ("dashboard", "dashboard_package", "demo"),
+}
+
+
+def _tests(name: str, checks: str, *paths: str) -> Part:
+    command = ("-m", "pytest", "--campaign", "--numprocesses=auto", "--dist=worksteal", "--quiet")
+    return Part(f"tests-{name}", checks, (*command, *paths))
+
+
 PARTS = (
-    Part(
-        "tests",
-        "all tests in depth: every combination, thousands of property examples, large samples",
-        ("-m", "pytest", "--campaign", "--numprocesses=auto", "--dist=worksteal", "--quiet"),
+    *(
+        _tests(
+            name, f"tests of {', '.join(directories)}", *(f"tests/{directory}" for directory in directories)
+        )
+        for name, directories in TEST_DIRECTORIES.items()
+    ),
+    _tests(
+        "others",
+        "all other tests, and the examples in the documentation",
+        *(
+            f"--ignore=tests/{directory}"
+            for directories in TEST_DIRECTORIES.values()
+            for directory in directories
+        ),
     ),
     Part("certificates", "100,000 small instances against enumeration", ("benchmarks/certify.py", "100000")),
-    Part("crashes", "200 kills of services, 100 on servers", ("-m", "campaigns.crashes", "--kills", "200")),
-    Part("soak", "half of the capacity for 30 minutes", ("-m", "campaigns.soak", "--minutes", "30")),
+    Part("crashes", "40 kills of services, 20 on servers", ("-m", "campaigns.crashes", "--kills", "40")),
+    Part("soak", "half of the capacity for 10 minutes", ("-m", "campaigns.soak", "--minutes", "10")),
 )
 
 
@@ -58,10 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that are not done for this revision, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__.splitlines()[0])
     names = [part.name for part in PARTS]
-    parser.add_argument("parts", nargs="*", help=f"parts to run, all by default: {', '.join(names)}")
-    chosen = parser.parse_args(arguments).parts or names
-    if unknown := set(chosen) - set(names):
-        parser.error(f"part must be one of {', '.join(names)}, got {min(unknown)!r}")
+    parser.add_argument(
+        "parts", nargs="*", help=f"parts to run, all by default: tests (all of them), {', '.join(names)}"
+    )
+    requested = parser.parse_args(arguments).parts or names
+    if unknown := set(requested) - {"tests", *names}:
+        parser.error(f"part must be tests or one of {', '.join(names)}, got {min(unknown)!r}")
+    chosen = [name for name in names if name in requested or name.split("-")[0] in requested]
     revision, results = _revision(), _load_results()
     for part in PARTS:
         done = results.get(part.name)
@@ -103,10 +133,16 @@ def _run(part: Part, revision: str) -> PartResult:
 
 
 def _revision() -> str:
-    """Return the version and the commit, with a mark if files were changed since."""
-    command = ["git", "describe", "--always", "--dirty"]
-    described = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return f"{__version__} ({described.stdout.strip() or 'unknown commit'})"
+    """Return the version and the commit, with a mark if files were changed since; the page does not count."""
+    files = (".", f":(exclude){PAGE.relative_to(ROOT)}")
+    commit = _git("log", "-1", "--format=%h", "--", *files)
+    is_changed = bool(_git("status", "--porcelain", "--", *files))
+    return f"{__version__} ({commit or 'unknown commit'}{'-dirty' if is_changed else ''})"
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
+    return done.stdout.strip()
 
 
 def _load_results() -> dict[str, PartResult]:
@@ -119,22 +155,32 @@ def _load_results() -> dict[str, PartResult]:
 def _save(results: dict[str, PartResult]) -> None:
     RESULTS.parent.mkdir(exist_ok=True)
     document = {name: result._asdict() for name, result in results.items()}
-    texts = {
-        RESULTS: json.dumps(document, indent=2) + "\n",
-        TABLE: f"# Campaign\n\nWritten by `make campaign`.\n\n{_table(results)}\n",
-    }
-    for path, text in texts.items():
+    for path, text in ((RESULTS, json.dumps(document, indent=2) + "\n"), (PAGE, page(results))):
         with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+
+def page(results: dict[str, PartResult]) -> str:
+    """Return the page of the documentation."""
+    return (
+        "# Campaign\n\n"
+        "`make campaign` runs everything in depth, and writes this page: all tests, with every combination, "
+        "thousands of property\n"
+        "examples and large samples; small instances against enumeration; kills of services and servers; a "
+        "service under load.\n\n"
+        f"{_table(results)}\n"
+    )
 
 
 def _table(results: dict[str, PartResult]) -> str:
     rows = ["| part | checks | result | minutes | date | version |", "|---|---|---|---|---|---|"]
     for part in PARTS:
         if result := results.get(part.name):
-            outcome = f"{'passed' if result.passed else 'FAILED'}: {result.summary}"
+            outcome = f"{'passed' if result.passed else 'FAILED'}: {result.summary.replace('|', '/')}"
             cells = (part.name, part.checks, outcome, str(result.minutes), result.date, result.revision)
-            rows.append(f"| {' | '.join(cells)} |")
+        else:
+            cells = (part.name, part.checks, "not run yet", "", "", "")
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
