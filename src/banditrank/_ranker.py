@@ -209,7 +209,7 @@ class Ranker:
         Raises
         ------
         FeedbackError
-            If the ranking is unknown, its window closed, or other feedback was counted for it.
+            If the ranking is unknown, its window closed, or other feedback was reported for it.
         InvalidInputError
             If an item was not shown, the reward is not from 0 to 1, there are more clicks than the click
             model allows, or feedback without a click is not final.

@@ -14,7 +14,7 @@
     ├── FeedbackError                   the feedback was rejected
     │   ├── UnknownRankingError         the ranking id is unknown, or its surface was deleted
     │   ├── ExpiredRankingError         the ranking's attribution window is closed
-    │   └── ConflictingFeedbackError    different feedback was counted for the ranking
+    │   └── ConflictingFeedbackError    different feedback was reported for the ranking
     ├── MissingDependencyError          an optional package is not installed (also an ImportError)
     ├── CompilingError                  the surface is not loaded yet, because code is compiled: retry
     ├── ServiceError                    the service refused a request, or could not be reached
@@ -197,7 +197,7 @@ class ExpiredRankingError(FeedbackError):
 
 
 class ConflictingFeedbackError(FeedbackError):
-    """Different feedback was counted for the ranking before."""
+    """Different feedback was reported for the ranking before."""
 
 
 class MissingDependencyError(BanditRankError, ImportError):

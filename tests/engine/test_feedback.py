@@ -78,7 +78,7 @@ def test_conflicting_feedback_is_rejected_and_changes_nothing() -> None:
         ranker.feedback(other.id)
         for attempt in ({}, {"clicked": shown.items[1]}, {"clicked": shown.items[0], "reward": 0.25}):
             with pytest.raises(
-                ConflictingFeedbackError, match="other feedback was counted for this ranking before"
+                ConflictingFeedbackError, match="other feedback was reported for this ranking before"
             ):
                 ranker.feedback(shown.id, **attempt)
         with pytest.raises(ConflictingFeedbackError):

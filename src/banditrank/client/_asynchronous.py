@@ -191,7 +191,7 @@ class AsyncClient:
         ExpiredRankingError
             If the attribution window has closed.
         ConflictingFeedbackError
-            If different feedback was counted before.
+            If different feedback was reported before.
         """
         if not ranking_id:
             return IGNORED

@@ -190,7 +190,7 @@ class Client:
         ExpiredRankingError
             If the attribution window has closed.
         ConflictingFeedbackError
-            If different feedback was counted before.
+            If different feedback was reported before.
         """
         if not ranking_id:
             return IGNORED

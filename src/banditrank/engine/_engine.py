@@ -349,7 +349,7 @@ class Engine:
         Raises
         ------
         FeedbackError
-            If the ranking is unknown, its window closed, or other feedback was counted for it.
+            If the ranking is unknown, its window closed, or other feedback was reported for it.
         InvalidInputError
             If it is not valid: see `SurfaceRuntime.event`.
         StoreUnavailableError

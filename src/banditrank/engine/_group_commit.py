@@ -254,7 +254,7 @@ def feedback_status(outcome: CommitOutcome) -> str:
     if isinstance(outcome, BanditRankError):
         raise outcome
     if outcome is CommitStatus.CONFLICTING:
-        raise ConflictingFeedbackError("other feedback was counted for this ranking before")
+        raise ConflictingFeedbackError("other feedback was reported for this ranking before")
     if outcome is CommitStatus.PRUNED:
         raise ExpiredRankingError("the ranking's attribution window closed long ago")
     if outcome is CommitStatus.DELETED:
