@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 CommitOutcome: TypeAlias = CommitStatus | BanditRankError
 CommitCallback: TypeAlias = Callable[[CommitOutcome], None]
+FeedbackResult: TypeAlias = str | Exception
+"""Status of feedback, ``counted``, ``recorded`` or ``repeated``, or the error that rejected it."""
+
 QueuedEvent: TypeAlias = tuple[Event, CommitCallback | None]
 """An event and its callback; None for impressions without feedback."""
 

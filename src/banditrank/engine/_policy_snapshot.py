@@ -298,12 +298,18 @@ class ArmSnapshots:
         Snapshot of the surface's policy.
     arms
         Snapshots of the arms in order; None for those with the share 0. Empty without an experiment.
+
+    Attributes
+    ----------
+    has_one_arm
+        Whether the surface's policy ranks all visits.
     """
 
     def __init__(self, policy: PolicySnapshot, arms: Sequence[PolicySnapshot | None] = ()) -> None:
         self.policy = policy
         self._arms = (policy, *arms)
         self.running = tuple(one for one in self._arms if one is not None)
+        self.has_one_arm = len(self._arms) == 1
         experiment = policy.surface.experiment
         self._experiment = experiment
         self._salt = b"" if experiment is None else experiment.salt(policy.surface.name)

@@ -135,7 +135,10 @@ def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str], **allowed: A
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
-    (result,) = await _commit(application, request.principal, [request.body])
+    submission = _Submission(application, request.principal, request.body)
+    if not submission.submit():
+        await application.pools.store.run(lambda: submission.submit(may_read_store=True))
+    result = await submission.result
     if isinstance(result, Exception):
         raise result
     return Response(200, b'{"status":"%s"}' % result.encode())

@@ -65,21 +65,22 @@ class Impression(NamedTuple):
     @property
     def user_type(self) -> int:
         """Index of the user type."""
-        return user_type_of(self._first)
+        return user_type_of(self.coded_numbers[0])
 
     @property
     def arm_code(self) -> int:
         """Code of the arm of an experiment; 0 without an experiment."""
-        return arm_code_of(self._first)
+        return arm_code_of(self.coded_numbers[0])
 
     @property
-    def _first(self) -> int:
-        return int.from_bytes(self.ranking[:2], "little")
+    def coded_numbers(self) -> tuple[int, ...]:
+        """Index of the user type with the code of the arm, followed by the indices of the items."""
+        return struct.unpack_from(f"<{len(self.ranking) // 2}H", self.ranking)
 
     @property
     def items(self) -> tuple[int, ...]:
         """Indices of the items, in the order of positions."""
-        return struct.unpack_from(f"<{len(self.ranking) // 2 - 1}H", self.ranking, 2)
+        return self.coded_numbers[1:]
 
     @property
     def numbers(self) -> tuple[int, ...]:
