@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ class Click(NamedTuple):
 
 _DISCARDED_CODE, _NOT_CLICKED_CODE = Click(-2, 0).code, Click(-1, 0).code
 _OPEN, _OPEN_SINGLE, _MERGED, _SEPARATOR = "+", "*", ".", ","  # sort before digits
+_MAX_CACHED_CODES = 1024  # most outcomes are one of a few
 
 
 class Outcome(NamedTuple):
@@ -218,15 +220,7 @@ class Outcome(NamedTuple):
     @property
     def code(self) -> str:
         """The outcome as text: digits, separated by commas, with a mark unless it is one final event."""
-        if self.clicks:
-            codes = [click.code for click in self.clicks]
-        else:
-            codes = [_DISCARDED_CODE if self.is_discarded else _NOT_CLICKED_CODE]
-        if self.is_final:
-            mark = _MERGED if self.is_merged else ""
-        else:
-            mark = _OPEN_SINGLE if self.is_single else _OPEN
-        return mark + _SEPARATOR.join(map(str, codes))
+        return _outcome_code(self)
 
     @classmethod
     def from_code(cls, code: str) -> "Outcome":
@@ -247,6 +241,19 @@ class Outcome(NamedTuple):
         return cls(clicks, is_final, is_discarded, is_single=mark == _OPEN_SINGLE, is_merged=mark == _MERGED)
 
 
+@lru_cache(maxsize=_MAX_CACHED_CODES)
+def _outcome_code(outcome: Outcome) -> str:
+    if outcome.clicks:
+        codes = [click.code for click in outcome.clicks]
+    else:
+        codes = [_DISCARDED_CODE if outcome.is_discarded else _NOT_CLICKED_CODE]
+    if outcome.is_final:
+        mark = _MERGED if outcome.is_merged else ""
+    else:
+        mark = _OPEN_SINGLE if outcome.is_single else _OPEN
+    return mark + _SEPARATOR.join(map(str, codes))
+
+
 NOT_CLICKED = Outcome()
 DISCARDED = Outcome(is_discarded=True)
 
@@ -262,7 +269,11 @@ def group_by_surface(events: Iterable[Event]) -> dict[int, list[Event]]:
     """Return the events of each surface, in ascending order of surface ids."""
     groups: dict[int, list[Event]] = {}
     for event in events:
-        groups.setdefault(event.impression.surface_id, []).append(event)
+        surface_id = event.impression.surface_id
+        if surface_id in groups:
+            groups[surface_id].append(event)
+        else:
+            groups[surface_id] = [event]
     return dict(sorted(groups.items()))
 
 
