@@ -148,11 +148,11 @@ class PolicySnapshot:
         ]
 
     def _next(self, user_type: int, random_bytes: RandomBytes) -> PreparedRanking:
-        prepared = self._prepared.setdefault(user_type, [])
+        prepared = self._prepared.get(user_type)
         if not prepared:
             seed = random_bytes(NONCE_BYTES - 1)
             rankings = self._compute(user_type, seed, 1 if self._batch is None else _BATCH)
-            prepared += [
+            prepared = self._prepared[user_type] = [
                 self._prepare(seed + bytes([index]), user_type, items) for index, items in enumerate(rankings)
             ]
         return prepared.pop()

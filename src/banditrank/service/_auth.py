@@ -93,10 +93,11 @@ class Principal:
             A 403 if it does not.
         """
         self.check_right(right)
-        if surface is not None:
-            self.check_surface(surface)
-        elif self.surfaces:
+        if not self.surfaces:  # nearly always
+            return
+        if surface is None:
             raise self._out_of_scope("all surfaces")
+        self.check_surface(surface)
 
     def _out_of_scope(self, required: str) -> HttpError:
         return HttpError(
