@@ -378,13 +378,18 @@ class SurfaceRuntime:
             if self._is_stale():
                 self._snapshots = self._new_snapshot()
             self._refreshed_at = time.monotonic()
+        if self._is_stale():  # `apply` may have compared a change with the snapshot before this one
+            self._mark_due()
 
     def apply(self, change: Change) -> None:
         """Apply a change that this process committed."""
         self._own_version += 1
         if self._replica.apply(change):
             self._replica.catch_up()
-        self._mark_due()
+        # Otherwise a refresh is due already: waking the sync loop with every commit would slow requests down.
+        is_first = self._snapshots.policy.version >= change.version - 1
+        if is_first or self._replica.is_snapshot_due:
+            self._mark_due()
 
     def _observe(self, change: Change) -> None:
         self.observer.on_change(change)
