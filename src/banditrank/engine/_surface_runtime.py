@@ -221,6 +221,8 @@ class SurfaceRuntime:
         self, snapshots: ArmSnapshots, n_visits: int, visitors: Sequence[str | None] | None
     ) -> list[PolicySnapshot]:
         if visitors is None:
+            if snapshots.has_one_arm:  # nearly always
+                return [snapshots.policy] * n_visits
             visitors = [None] * n_visits
         elif isinstance(visitors, str) or len(visitors) != n_visits:
             found = visitors if isinstance(visitors, str) else len(visitors)

@@ -156,6 +156,8 @@ class Authenticator:
         HttpError
             A 401 if a key is required and the request has no valid one.
         """
+        if not self.is_required:
+            return ANONYMOUS
         principal = self.find(headers)
         if principal is None:
             challenge = ((b"www-authenticate", b"Bearer"),)
