@@ -39,7 +39,10 @@ class Feedback(NamedTuple):
             If they are not names.
         """
         clicked = self.clicked
-        items = () if clicked is None else (clicked,) if isinstance(clicked, str) else clicked
-        if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+        if clicked is None:
+            return ()
+        if isinstance(clicked, str):
+            return (clicked,)
+        if not isinstance(clicked, list | tuple) or not all(isinstance(item, str) for item in clicked):
             raise InvalidInputError("clicked", "must be a name or a list of names", clicked)
-        return tuple(items)
+        return tuple(clicked)

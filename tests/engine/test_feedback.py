@@ -12,7 +12,8 @@ from helpers.live import Clock, a_ranker, a_surface, seeded, wait_until
 
 from banditrank._feedback import Feedback
 from banditrank._ranker import Ranker
-from banditrank.engine._engine import Engine, FeedbackResult
+from banditrank.engine._engine import Engine
+from banditrank.engine._group_commit import FeedbackResult
 from banditrank.engine._ranking_ids import IssuedRanking, RankingIdSigner, new_key
 from banditrank.engine._surface import Surface
 from banditrank.errors import (

@@ -5,13 +5,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeAlias
+from functools import partial
 
 from banditrank._feedback import Feedback
 from banditrank.engine._compilations import Compilations
 from banditrank.engine._due_queue import DueQueue
 from banditrank.engine._fork_guard import FORKED, guard_against_forks
-from banditrank.engine._group_commit import CommitCallback, CommitOutcome, Deliver, GroupCommitter
+from banditrank.engine._group_commit import Deliver, FeedbackResult, GroupCommitter
 from banditrank.engine._observers import SurfaceObserver
 from banditrank.engine._policy_snapshot import ArmSnapshots
 from banditrank.engine._ranking_ids import IssuedRanking, RandomBytes, RankingIdSigner, seeded_bytes
@@ -28,16 +28,13 @@ from banditrank.errors import (
     UnknownSurfaceError,
 )
 from banditrank.storage._base import Store
-from banditrank.storage._records import Change, CommitStatus, Event, SurfaceRecord
+from banditrank.storage._records import Change, CommitStatus, SurfaceRecord
 
 _LOAD_THREADS = 4  # so that a surface whose code is compiled does not delay those whose code is cached
 _LOAD_POLL_SECONDS = 0.02
 _MAX_UPDATE_ATTEMPTS = 20  # of a definition that other processes update as well
 
 logger = logging.getLogger(__name__)
-
-FeedbackResult: TypeAlias = str | Exception
-"""Status of feedback, ``counted``, ``recorded`` or ``repeated``, or the error that rejected it."""
 
 
 class Engine:
@@ -320,9 +317,9 @@ class Engine:
             if not may_read_store:
                 return False
             runtime.check_repeated(event)
-            self.committer.run([(_on_commit(runtime, event, callback), CommitStatus.REPEATED)])
+            self.committer.run([(partial(runtime.finish_feedback, event, callback), CommitStatus.REPEATED)])
         else:
-            self.committer.submit(event, _on_commit(runtime, event, callback))
+            self.committer.submit(event, partial(runtime.finish_feedback, event, callback))
         return True
 
     def feedback(
@@ -430,18 +427,3 @@ class Engine:
         runtime = self._registry.loaded_id(change.surface_id)
         if runtime is not None:
             runtime.apply(change)
-
-
-def _on_commit(
-    runtime: SurfaceRuntime, event: Event, callback: Callable[[FeedbackResult], None]
-) -> CommitCallback:
-    """Return a commit callback that calls `callback` with the feedback's status or error."""
-
-    def committed(outcome: CommitOutcome) -> None:
-        try:
-            result: FeedbackResult = runtime.feedback_status(event, outcome)
-        except Exception as error:  # noqa: BLE001 - the caller waits for a result, whatever the error
-            result = error
-        callback(result)
-
-    return committed

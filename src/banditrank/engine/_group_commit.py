@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 CommitOutcome: TypeAlias = CommitStatus | BanditRankError
 CommitCallback: TypeAlias = Callable[[CommitOutcome], None]
+FeedbackResult: TypeAlias = str | Exception
+"""Status of feedback, ``counted``, ``recorded`` or ``repeated``, or the error that rejected it."""
+
 QueuedEvent: TypeAlias = tuple[Event, CommitCallback | None]
 """An event and its callback; None for impressions without feedback."""
 
@@ -154,14 +157,21 @@ class GroupCommitter:
         self._reject_queued()
 
     def _wait_for_events(self) -> None:
-        """Wait for an outcome, or for `_IMPRESSION_SECONDS` after the first impression."""
+        """Wait for an outcome, or for at most `_IMPRESSION_SECONDS` after the first impression.
+
+        Only the first impression after a pause wakes the thread: under load an outcome follows soon.
+        """
         with self._wake:
-            self._is_asleep = self._is_idle = True
-            if not (self._outcomes or self._impressions or self._is_closing):
-                self._wake.wait()
-            self._is_asleep = False
+            self._is_idle = True
             if not (self._outcomes or self._is_closing):
                 self._wake.wait(_IMPRESSION_SECONDS)
+            self._is_asleep = not (self._outcomes or self._is_closing)
+            if self._is_asleep:
+                if not self._impressions:
+                    self._wake.wait()
+                    if not (self._outcomes or self._is_closing):
+                        self._wake.wait(_IMPRESSION_SECONDS)
+                self._is_asleep = False
             self._is_idle = False
 
     def _commit_group(self, impressions: list[Event], outcomes: list[tuple[Event, CommitCallback]]) -> bool:

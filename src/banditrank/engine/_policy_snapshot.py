@@ -148,11 +148,11 @@ class PolicySnapshot:
         ]
 
     def _next(self, user_type: int, random_bytes: RandomBytes) -> PreparedRanking:
-        prepared = self._prepared.setdefault(user_type, [])
+        prepared = self._prepared.get(user_type)
         if not prepared:
             seed = random_bytes(NONCE_BYTES - 1)
             rankings = self._compute(user_type, seed, 1 if self._batch is None else _BATCH)
-            prepared += [
+            prepared = self._prepared[user_type] = [
                 self._prepare(seed + bytes([index]), user_type, items) for index, items in enumerate(rankings)
             ]
         return prepared.pop()
@@ -298,12 +298,18 @@ class ArmSnapshots:
         Snapshot of the surface's policy.
     arms
         Snapshots of the arms in order; None for those with the share 0. Empty without an experiment.
+
+    Attributes
+    ----------
+    has_one_arm
+        Whether the surface's policy ranks all visits.
     """
 
     def __init__(self, policy: PolicySnapshot, arms: Sequence[PolicySnapshot | None] = ()) -> None:
         self.policy = policy
         self._arms = (policy, *arms)
         self.running = tuple(one for one in self._arms if one is not None)
+        self.has_one_arm = len(self._arms) == 1
         experiment = policy.surface.experiment
         self._experiment = experiment
         self._salt = b"" if experiment is None else experiment.salt(policy.surface.name)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from banditrank.errors import InvalidInputError
-from banditrank.storage._records import KEY_BYTES, Impression, min_key
+from banditrank.storage._records import KEY_BYTES, Impression
 
 RandomBytes: TypeAlias = Callable[[int], bytes]
 """Returns the given number of random bytes."""
@@ -145,7 +145,7 @@ def new_key(expires_at_ms: int, nonce: bytes) -> bytes:
 
 def key_prefix(expires_at_ms: int) -> bytes:
     """Return the start of the keys of impressions that expire at a time in milliseconds since 1970."""
-    return min_key(expires_at_ms)[:-NONCE_BYTES]
+    return expires_at_ms.to_bytes(KEY_BYTES - NONCE_BYTES, "big")
 
 
 def nonce_of(key: bytes) -> bytes:

@@ -12,8 +12,10 @@ from banditrank.engine._surface import Surface
 from banditrank.errors import UnknownRankingError
 from banditrank.model._click_models import RankOneClickModel
 from banditrank.storage._base import Store
+from banditrank.storage._records import arm_code_of, user_type_of
 
 _MAX_CACHED = 64  # revisions
+_NOT_SHOWN = "ranking id is of a ranking that its surface did not show"
 
 
 class RankingShape(NamedTuple):
@@ -47,9 +49,9 @@ class RankingShape(NamedTuple):
         >>> [shape.matches(IssuedRanking(impression, 1, 0)) for impression in impressions]
         [True, False]
         """
-        user_type, *items = issued.impression.numbers
+        coded_type, *items = issued.impression.coded_numbers
         has_length = self.min_positions <= len(items) <= self.n_positions
-        has_user = user_type < self.n_user_types and issued.impression.arm_code in self.arm_codes
+        has_user = user_type_of(coded_type) < self.n_user_types and arm_code_of(coded_type) in self.arm_codes
         return has_user and has_length and self.items.issuperset(items)
 
 
@@ -88,27 +90,27 @@ class RankingValidator:
         UnknownRankingError
             If the surface cannot have shown it.
         """
-        self._shape_of(issued)
+        if not self._shape_at(issued.revision).matches(issued):
+            raise UnknownRankingError(_NOT_SHOWN)
         return issued
 
     def click_model_of(self, issued: IssuedRanking) -> RankOneClickModel:
-        """Return the click model that the surface had when it showed a ranking.
+        """Return the click model that the surface had when it showed a ranking, which is valid.
 
         Raises
         ------
         UnknownRankingError
-            If the surface cannot have shown it.
+            If the surface had no such revision.
         """
-        return self._shape_of(issued).click_model
+        return self._shape_at(issued.revision).click_model
 
-    def _shape_of(self, issued: IssuedRanking) -> RankingShape:
-        shape = self._shapes.get(issued.revision)
-        if shape is None:
-            definition = self._store.definition(self._surface_id, revision=issued.revision)
-            if definition is not None:
-                surface = Surface.from_definition(definition)
-                self.add(issued.revision, surface)
-                shape = RankingShape.of(surface)
-        if shape is None or not shape.matches(issued):
-            raise UnknownRankingError("ranking id is of a ranking that its surface did not show")
-        return shape
+    def _shape_at(self, revision: int) -> RankingShape:
+        shape = self._shapes.get(revision)
+        if shape is not None:
+            return shape
+        definition = self._store.definition(self._surface_id, revision=revision)
+        if definition is None:
+            raise UnknownRankingError(_NOT_SHOWN)
+        surface = Surface.from_definition(definition)
+        self.add(revision, surface)
+        return RankingShape.of(surface)

@@ -16,7 +16,13 @@ from banditrank.engine._compilations import Compilations
 from banditrank.engine._counts_replica import CountsReplica, SurfaceCounts
 from banditrank.engine._experiment_results import ExperimentResults, experiment_results
 from banditrank.engine._feedback_tracker import FeedbackTracker
-from banditrank.engine._group_commit import COUNTED, CommitOutcome, GroupCommitter, feedback_status
+from banditrank.engine._group_commit import (
+    COUNTED,
+    CommitOutcome,
+    FeedbackResult,
+    GroupCommitter,
+    feedback_status,
+)
 from banditrank.engine._impression_expiry import ImpressionExpirer
 from banditrank.engine._observers import IssuedImpression, SurfaceObserver
 from banditrank.engine._periodic_task import PeriodicTask
@@ -182,22 +188,23 @@ class SurfaceRuntime:
         now = self._clock()
         expires_at_ms = int((now + surface.attribution_seconds) * 1000)
         chosen = [numbers[one] for one in user_types]
-        allowed_items = AllowedItems.of(surface, **allowed) if allowed else ALL_ITEMS
         arms = self._arms_of(snapshots, len(chosen), visitors)
-        if allowed_items == ALL_ITEMS:
-            prepared = _by_arm(arms, chosen, lambda arm, types: arm.rank_batch(types, self._random_bytes))
-        else:
+        encoded_items = b""
+        if allowed and (allowed_items := AllowedItems.of(surface, **allowed)) != ALL_ITEMS:
             prepared = _by_arm(
                 arms, chosen, lambda arm, types: arm.rank_allowed(types, allowed_items, self._random_bytes)
             )
+            encoded_items = allowed_items.encode(len(surface.items))
             self._restricted |= _restricted_kinds(arms)
+        elif snapshots.has_one_arm:
+            prepared = snapshot.rank_batch(chosen, self._random_bytes)
+        else:
+            prepared = _by_arm(arms, chosen, lambda arm, types: arm.rank_batch(types, self._random_bytes))
         surface_id, prefix = self.surface_id, key_prefix(expires_at_ms)
         impressions = [Impression(surface_id, prefix + one.nonce, one.ranking) for one in prepared]
         if surface.unreported == "not-clicked":
             self._committer.add_impressions([Event(one, None) for one in impressions])
-        ranking_ids = self._signer.sign_batch(
-            impressions, snapshot.revision, snapshot.version, allowed_items.encode(len(surface.items))
-        )
+        ranking_ids = self._signer.sign_batch(impressions, snapshot.revision, snapshot.version, encoded_items)
         tracker = self.feedback_tracker
         slot = expires_at_ms >> tracker.shift
         if slot not in tracker.issued:
@@ -214,6 +221,8 @@ class SurfaceRuntime:
         self, snapshots: ArmSnapshots, n_visits: int, visitors: Sequence[str | None] | None
     ) -> list[PolicySnapshot]:
         if visitors is None:
+            if snapshots.has_one_arm:  # nearly always
+                return [snapshots.policy] * n_visits
             visitors = [None] * n_visits
         elif isinstance(visitors, str) or len(visitors) != n_visits:
             found = visitors if isinstance(visitors, str) else len(visitors)
@@ -231,7 +240,7 @@ class SurfaceRuntime:
             If the reward is not from 0 to 1 or given without a click, there are more clicks than the click
             model allows, or feedback without a click is not final.
         """
-        units = round(check_number("reward", feedback.reward, 0.0, 1.0) * REWARD_UNITS)
+        reward = check_number("reward", feedback.reward, 0.0, 1.0)
         # Not the present click model: the clicks of a visit must not exceed the maximum of its period.
         is_single = self.validator.click_model_of(issued) == "single-look"
         clicked = feedback.clicked_items
@@ -239,7 +248,7 @@ class SurfaceRuntime:
         if not isinstance(is_final, bool):
             raise InvalidInputError("final", "must be true or false", is_final)
         if not clicked:
-            if feedback.reward != 1.0:
+            if reward != 1.0:
                 raise InvalidInputError("reward", "must be left out without a click", feedback.reward)
             if not is_final:
                 raise InvalidInputError("final", "must be true without a click", feedback.final)
@@ -253,14 +262,21 @@ class SurfaceRuntime:
             if item not in names:
                 raise UnknownNameError("clicked", item, names)
         positions = sorted({names.index(item) for item in clicked})
-        clicks = tuple(Click(position, units) for position in positions)
+        units = round(reward * REWARD_UNITS)
+        clicks = tuple([Click(position, units) for position in positions])
         return Event(issued.impression, Outcome(clicks, is_final, is_single=is_single and not is_final))
 
-    def feedback_status(self, event: Event, outcome: CommitOutcome) -> str:
-        """Return the feedback status, or raise if the feedback was rejected."""
-        if outcome is COUNTED:
-            self.feedback_tracker.add_feedback(event.impression.expires_at_ms, now=self._clock())
-        return feedback_status(outcome)
+    def finish_feedback(
+        self, event: Event, callback: Callable[[FeedbackResult], None], outcome: CommitOutcome
+    ) -> None:
+        """Call a callback with the feedback status, or with the error that rejected the feedback."""
+        try:
+            if outcome is COUNTED:
+                self.feedback_tracker.add_feedback(event.impression.expires_at_ms, now=self._clock())
+            result: FeedbackResult = feedback_status(outcome)
+        except Exception as error:  # noqa: BLE001 - the caller waits for a result, whatever the error
+            result = error
+        callback(result)
 
     def has_expired(self, issued: IssuedRanking) -> bool:
         """Return whether a ranking's attribution window has closed."""
@@ -364,13 +380,18 @@ class SurfaceRuntime:
             if self._is_stale():
                 self._snapshots = self._new_snapshot()
             self._refreshed_at = time.monotonic()
+        if self._is_stale():  # `apply` may have compared a change with the snapshot before this one
+            self._mark_due()
 
     def apply(self, change: Change) -> None:
         """Apply a change that this process committed."""
         self._own_version += 1
         if self._replica.apply(change):
             self._replica.catch_up()
-        self._mark_due()
+        # Otherwise a refresh is due already: waking the sync loop with every commit would slow requests down.
+        is_first = self._snapshots.policy.version >= change.version - 1
+        if is_first or self._replica.is_snapshot_due:
+            self._mark_due()
 
     def _observe(self, change: Change) -> None:
         self.observer.on_change(change)

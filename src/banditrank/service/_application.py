@@ -242,6 +242,10 @@ class Application:
             self.log.exception("stream failed", extra={"request_id": request_id, "operation": operation_id})
             raise
 
+    def loaded_surface(self, request: Request) -> SurfaceRuntime | None:
+        """Return the surface in the path of a request if it is loaded, without reading the store."""
+        return self.engine.loaded(request.parameters["surface"])
+
     async def surface(self, request: Request) -> SurfaceRuntime:
         """Return the surface in the path of a request.
 
@@ -252,10 +256,10 @@ class Application:
         CompilingError
             If it is not loaded yet, because code is being compiled.
         """
-        name = request.parameters["surface"]
-        runtime = self.engine.loaded(name)
+        runtime = self.loaded_surface(request)
         if runtime is not None:
             return runtime
+        name = request.parameters["surface"]
         if re.fullmatch(SURFACE_NAME, name):
             if self._loads_in_background and name in self.engine.compilations.surfaces:
                 raise CompilingError(name)  # without a thread

@@ -69,17 +69,19 @@ async def _rankings(
     is_batch: bool = False,
 ) -> list[RankingResponse]:
     """Return a ranking for a user of each type, all of them or none."""
-    runtime = await application.surface(request)
+    runtime = application.loaded_surface(request) or await application.surface(request)
     _check_user_types(runtime, user_types, request.principal, is_batch=is_batch)
-    allowed = _allowed_items(request)
+    allowed = _allowed_items(request.body)
     if allowed and "read" not in request.principal.rights:
         _check_items(runtime, allowed)
     if _is_slow(runtime, has_candidates=bool(allowed)):
         return await application.pools.store.run(
             lambda: _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
         )
-    rankings: list[RankingResponse] = []
     size = _RESTRICTED_CHUNK_SIZE if allowed else _CHUNK_SIZE
+    if len(user_types) <= size:  # nearly always
+        return _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
+    rankings: list[RankingResponse] = []
     yielded_at = time.perf_counter()
     for start in range(0, len(user_types), size):
         if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
@@ -114,10 +116,12 @@ def _check_user_types(
         raise InvalidInputError(field, "must be a user type of the surface", user_type)
 
 
-def _allowed_items(request: Request) -> dict[str, Any]:
-    """Return the fields of a request that restrict the items of its rankings."""
-    fields = {name: getattr(request.body, name) for name in ("candidates", "exclude", "pinned")}
-    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+def _allowed_items(body: RankingRequest | RankingBatchRequest) -> dict[str, Any]:
+    """Return the fields of a body that restrict the items of its rankings."""
+    if not (body.candidates or body.exclude or body.pinned):  # nearly always
+        return {}
+    fields = {"candidates": body.candidates, "exclude": body.exclude, "pinned": body.pinned}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _check_items(runtime: SurfaceRuntime, allowed: dict[str, Any]) -> None:
@@ -135,7 +139,10 @@ def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str], **allowed: A
 
 
 async def _feedback(application: "Application", request: Request) -> Response:
-    (result,) = await _commit(application, request.principal, [request.body])
+    submission = _Submission(application, request.principal, request.body)
+    if not submission.submit():
+        await application.pools.store.run(lambda: submission.submit(may_read_store=True))
+    result = await submission.result
     if isinstance(result, Exception):
         raise result
     return Response(200, b'{"status":"%s"}' % result.encode())

@@ -153,7 +153,10 @@ class Store(ABC):
         changes, existing, deleted_surfaces, pruned = self._write(merged, at_ms)
         is_new = len(merged) == len(events) and not (existing or deleted_surfaces or pruned)
         if is_new:  # nearly always
-            return CommitResult([_status_of_new(event) for event in events], changes)
+            recorded, counted = CommitStatus.RECORDED, CommitStatus.COUNTED
+            outcomes = [event.outcome for event in events]
+            statuses = [recorded if one is None or not one.is_final else counted for one in outcomes]
+            return CommitResult(statuses, changes)
         stored = dict(existing)
         if left := _left_by_contradiction(events, merged, existing):
             written = self._write(_merge_by_impression(left), at_ms)
@@ -284,8 +287,10 @@ class Store(ABC):
         self.close()
 
 
-def _merge_by_impression(events: Sequence[Event]) -> list[Event]:
+def _merge_by_impression(events: Sequence[Event]) -> Sequence[Event]:
     """Return one event for each impression, with its outcomes merged up to the first that is final."""
+    if len({event.impression[:2] for event in events}) == len(events):  # nearly always
+        return events
     merged: dict[ImpressionId, Event] = {}
     for event in events:
         impression_id = event.impression.id
@@ -315,11 +320,6 @@ def _left_by_contradiction(
         and event.outcome is not None
         and not stored.contradicts(event.outcome)
     ]
-
-
-def _status_of_new(event: Event) -> CommitStatus:
-    is_counted = event.outcome is not None and event.outcome.is_final
-    return CommitStatus.COUNTED if is_counted else CommitStatus.RECORDED
 
 
 def _status(outcome: Outcome, stored: Outcome | None) -> CommitStatus:

@@ -46,19 +46,25 @@ def encode_cells(events: Sequence[Event]) -> bytes:
     >>> decode_cells(encode_cells(events)).tolist()
     [(0, 0, 4, 1, 0), (0, 1, 2, 1, 1048576), (0, 0, 4, 1, 0), (0, 1, 2, 1, 0)]
     """
-    by_length: dict[int, list[Event]] = {}  # rankings may be shorter than the number of positions
-    for event in events:
-        if event.outcome is not None and event.outcome.is_final and not event.outcome.is_discarded:
-            by_length.setdefault(len(event.impression.ranking), []).append(event)
-    if not by_length:
+    counted = [
+        event
+        for event in events
+        if (outcome := event.outcome) is not None and outcome.is_final and not outcome.is_discarded
+    ]
+    if not counted:
         return b""
-    cells = np.concatenate([_cells_of(group) for group in by_length.values()])
+    lengths = {len(event.impression.ranking) for event in counted}  # may be less than the number of positions
+    if len(lengths) == 1:
+        cells = _cells_of(counted)
+    else:
+        groups = [[one for one in counted if len(one.impression.ranking) == n] for n in sorted(lengths)]
+        cells = np.concatenate([_cells_of(group) for group in groups])
     return (_merge(cells) if cells.size > _MAX_UNMERGED_CELLS else cells).tobytes()
 
 
 def _cells_of(events: Sequence[Event]) -> Cells:
     """Return the cells of events with rankings of the same length."""
-    numbers = np.frombuffer(b"".join(event.impression.ranking for event in events), dtype="<u2")
+    numbers = np.frombuffer(b"".join([event.impression.ranking for event in events]), dtype="<u2")
     numbers = numbers.reshape(len(events), -1)  # (events, 1 + K)
     n_positions = numbers.shape[1] - 1
     cells = np.zeros((len(events), n_positions), dtype=CELL)
@@ -75,9 +81,9 @@ def _cells_of(events: Sequence[Event]) -> Cells:
     if clicks:
         rows, positions, rewards = zip(*clicks, strict=True)
         cells["rewards"][rows, positions] = rewards
-    is_in_arm = arm_code_of(numbers[:, 0]) > 0
-    if not is_in_arm.any():
+    if arm_code_of(int(numbers[:, 0].max())) == 0:  # nearly always: outside of experiments
         return cells.reshape(-1)
+    is_in_arm = arm_code_of(numbers[:, 0]) > 0
     squares = np.zeros(int(is_in_arm.sum()), dtype=CELL)
     squares["user_type"] = numbers[is_in_arm, 0]
     squares["position"] = SQUARES

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -65,21 +66,22 @@ class Impression(NamedTuple):
     @property
     def user_type(self) -> int:
         """Index of the user type."""
-        return user_type_of(self._first)
+        return user_type_of(self.coded_numbers[0])
 
     @property
     def arm_code(self) -> int:
         """Code of the arm of an experiment; 0 without an experiment."""
-        return arm_code_of(self._first)
+        return arm_code_of(self.coded_numbers[0])
 
     @property
-    def _first(self) -> int:
-        return int.from_bytes(self.ranking[:2], "little")
+    def coded_numbers(self) -> tuple[int, ...]:
+        """Index of the user type with the code of the arm, followed by the indices of the items."""
+        return struct.unpack_from(f"<{len(self.ranking) // 2}H", self.ranking)
 
     @property
     def items(self) -> tuple[int, ...]:
         """Indices of the items, in the order of positions."""
-        return struct.unpack_from(f"<{len(self.ranking) // 2 - 1}H", self.ranking, 2)
+        return self.coded_numbers[1:]
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -156,6 +158,7 @@ class Click(NamedTuple):
 
 _DISCARDED_CODE, _NOT_CLICKED_CODE = Click(-2, 0).code, Click(-1, 0).code
 _OPEN, _OPEN_SINGLE, _MERGED, _SEPARATOR = "+", "*", ".", ","  # sort before digits
+_MAX_CACHED_CODES = 1024  # most outcomes are one of a few
 
 
 class Outcome(NamedTuple):
@@ -217,15 +220,7 @@ class Outcome(NamedTuple):
     @property
     def code(self) -> str:
         """The outcome as text: digits, separated by commas, with a mark unless it is one final event."""
-        if self.clicks:
-            codes = [click.code for click in self.clicks]
-        else:
-            codes = [_DISCARDED_CODE if self.is_discarded else _NOT_CLICKED_CODE]
-        if self.is_final:
-            mark = _MERGED if self.is_merged else ""
-        else:
-            mark = _OPEN_SINGLE if self.is_single else _OPEN
-        return mark + _SEPARATOR.join(map(str, codes))
+        return _outcome_code(self)
 
     @classmethod
     def from_code(cls, code: str) -> "Outcome":
@@ -246,6 +241,19 @@ class Outcome(NamedTuple):
         return cls(clicks, is_final, is_discarded, is_single=mark == _OPEN_SINGLE, is_merged=mark == _MERGED)
 
 
+@lru_cache(maxsize=_MAX_CACHED_CODES)
+def _outcome_code(outcome: Outcome) -> str:
+    if outcome.clicks:
+        codes = [click.code for click in outcome.clicks]
+    else:
+        codes = [_DISCARDED_CODE if outcome.is_discarded else _NOT_CLICKED_CODE]
+    if outcome.is_final:
+        mark = _MERGED if outcome.is_merged else ""
+    else:
+        mark = _OPEN_SINGLE if outcome.is_single else _OPEN
+    return mark + _SEPARATOR.join(map(str, codes))
+
+
 NOT_CLICKED = Outcome()
 DISCARDED = Outcome(is_discarded=True)
 
@@ -261,7 +269,11 @@ def group_by_surface(events: Iterable[Event]) -> dict[int, list[Event]]:
     """Return the events of each surface, in ascending order of surface ids."""
     groups: dict[int, list[Event]] = {}
     for event in events:
-        groups.setdefault(event.impression.surface_id, []).append(event)
+        surface_id = event.impression.surface_id
+        if surface_id in groups:
+            groups[surface_id].append(event)
+        else:
+            groups[surface_id] = [event]
     return dict(sorted(groups.items()))
 
 

@@ -27,7 +27,7 @@ from banditrank.storage._records import (
     expiry_of,
     group_by_surface,
 )
-from banditrank.storage._sql import NO_NUMBER, Row, SqlStore, Transaction, outcome_number
+from banditrank.storage._sql import Row, SqlStore, Transaction, outcome_number
 
 logger = logging.getLogger(__name__)
 # Closing a file drops all locks of the process on it, so that only one thread may create it.
@@ -203,10 +203,12 @@ class SqliteStore(SqlStore):
         single one is a transaction of its own. If an event is not new, or not as simple as most, the group is
         written step by step.
         """
-        by_surface = group_by_surface(events)
-        if not all(map(_are_simple, by_surface.values())):
-            return super()._write(events, at_ms)
-        groups = [_encode_group(surface_id, group, at_ms) for surface_id, group in by_surface.items()]
+        groups = []
+        for surface_id, group in group_by_surface(events).items():
+            encoded = _encode_group(surface_id, group, at_ms)
+            if encoded is None:
+                return super()._write(events, at_ms)
+            groups.append(encoded)
         with self._translate_errors(), self._pool.connection() as connection:
             try:
                 if len(groups) > 1:
@@ -269,18 +271,26 @@ class _Group(NamedTuple):
     min_expires_at_ms: int
 
 
-def _are_simple(events: Sequence[Event]) -> bool:
-    """Return whether outcomes are numbers, and rankings have the same length, so that they form one batch."""
-    return len({len(event.impression.ranking) for event in events}) == 1 and all(
-        event.outcome is None or outcome_number(event.outcome) != NO_NUMBER for event in events
+def _encode_group(surface_id: int, events: Sequence[Event], at_ms: int) -> _Group | None:
+    """Encode events of one surface; return None if an outcome is not a number, or rankings differ in length.
+
+    Rankings of the same length form one batch.
+    """
+    outcomes = [event for event in events if event.outcome is not None]
+    codes = [event.outcome.code for event in outcomes if event.outcome is not None]
+    if codes and not "".join(codes).isdigit():
+        return None
+    if len({len(event.impression.ranking) for event in events}) > 1:
+        return None
+    keys = [event.impression.key for event in outcomes]
+    batch = pack_impressions([event.impression for event in events if event.outcome is None])
+    min_key = min([*keys, batch.first] if batch.n_impressions else keys)
+    return _Group(
+        at_ms,
+        b"".join(keys),
+        f"[{','.join(codes)}]",
+        encode_cells(outcomes),
+        *batch,
+        surface_id,
+        expiry_of(min_key),
     )
-
-
-def _encode_group(surface_id: int, events: Sequence[Event], at_ms: int) -> _Group:
-    with_outcome = [event for event in events if event.outcome is not None]
-    keys = b"".join([event.impression.key for event in with_outcome])
-    codes = ",".join([event.outcome.code for event in with_outcome if event.outcome is not None])
-    pending = [event.impression for event in events if event.outcome is None]
-    min_expires_at_ms = expiry_of(min([event.impression.key for event in events]))
-    cells, batch = encode_cells(with_outcome), pack_impressions(pending)
-    return _Group(at_ms, keys, f"[{codes}]", cells, *batch, surface_id, min_expires_at_ms)
