@@ -27,7 +27,10 @@ extensions = [
     "sphinx_copybutton",
     "code_blocks",
     "command_reference",
+    "images",
+    "notebook_downloads",
     "public_api",
+    "sidebar_names",
 ]
 exclude_patterns = ["_extensions", "gallery", "generated/gallery/*.ipynb", "generated/gallery/*.py"]
 suppress_warnings = [
@@ -120,5 +123,5 @@ html_show_copyright = False
 html_copy_source = False
 html_show_search_summary = False  # reads pages with requests, which browsers refuse for files
 html_theme_options = {"top_of_page_buttons": []}
-copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_text = r">>> ?|\.\.\. ?|\$ "  # a line `...` is copied as an empty one
 copybutton_prompt_is_regexp = True

@@ -33,7 +33,7 @@ def _lines(page: Path) -> list[str]:
     """Return the commands in the shell blocks of a page; a command may span lines."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     found, waiting = [], ""
-    for line in "\n".join(blocks).splitlines():
+    for line in "\n".join(blocks).replace("\\\n", "").splitlines():
         waiting += line + "\n"
         try:
             words = shlex.split(waiting, comments=True)
@@ -136,7 +136,7 @@ def test_programs_run(line: str, capsys: pytest.CaptureFixture) -> None:
     assert capsys.readouterr().out
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def service() -> Iterator[Running]:
     with running() as service:
         yield service
@@ -149,7 +149,10 @@ def test_requests_are_accepted(page: Path, service: Running) -> None:
         method, address, *_, body = shlex.split(line)[2:]
         path = re.sub(f"^{ADDRESS}", "", address)
         document = json.loads(body)
-        if document.get("ranking") == "…":
+        if method == "PATCH":
+            surface = {"name": path.rpartition("/")[2], "items": ["ad-1", "ad-2", "ad-3"], "n_positions": 2}
+            assert service.ask("POST", "/v1/surfaces", surface).is_success
+        if document.get("ranking") == "RANKING_ID":
             document = {"ranking": ranking["id"], "clicked": ranking["items"][0]}
         response = service.ask(method, path, document)
         assert response.is_success, f"{line}: {response.text}"

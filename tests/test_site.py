@@ -1,11 +1,14 @@
 """The documentation site is complete, its links lead somewhere, and it works from a folder."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from codeop import compile_command
 from dataclasses import dataclass, field
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -201,7 +204,106 @@ def test_pages_fit_a_phone_and_follow_the_colour_scheme(
         assert not [path.name for path in pages if _scrolls_sideways(page, path)]
 
 
+CUT_OFF = """() => [...document.querySelectorAll("article table, article pre, article img")].filter((one) => {
+  for (let box = one; box.tagName !== "ARTICLE"; box = box.parentElement) {
+    if (["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return false;
+  }
+  return one.getBoundingClientRect().right > document.documentElement.clientWidth;
+}).map((one) => one.outerHTML.slice(0, 80))"""
+
+
+def test_what_is_wider_than_a_phone_scrolls(pages: dict[Path, _Page], open_page: OpenPage) -> None:
+    page = open_page((SITE / "index.html").as_uri(), width=390)
+    found = {}
+    for path in pages:
+        page.goto(path.as_uri(), wait_until="domcontentloaded")
+        found[path.name] = page.evaluate(CUT_OFF)
+    assert not {name: cut_off for name, cut_off in found.items() if cut_off}
+
+
+def test_names_of_the_command_reference_are_code(pages: dict[Path, _Page]) -> None:
+    path = SITE / "reference" / "command-line.html"
+    text = path.read_text(encoding="utf-8")
+    assert not re.findall(r"–(?=[a-z])", text), "dashes of options"
+    article = re.sub(r"<[^>]*>", "", text.partition("<article")[2].partition("</article>")[0])
+    assert "`" not in article
+    assert "docs/reference" not in article
+    assert "policies.html" in pages[path].links
+
+
+def test_every_attribute_has_an_entry(pages: dict[Path, _Page]) -> None:
+    for path in pages:
+        if path.parent.name == "api":
+            text = path.read_text(encoding="utf-8")
+            assert not re.findall(r"<strong>\w+</strong> \([^)]*,\)", text), path.name
+    text = (SITE / "generated" / "api" / "banditrank.simulation.html").read_text(encoding="utf-8")
+    for name in ("horizon", "seed", "rewards", "click_model", "delay", "version"):
+        assert f"<strong>{name}</strong>" in text
+
+
+def test_every_picture_is_described(pages: dict[Path, _Page]) -> None:
+    for path in pages:
+        for tag in re.findall(r"<img [^>]*>", path.read_text(encoding="utf-8")):
+            (alt,) = re.findall(r'alt="([^"]*)"', tag)
+            assert re.search(r"\w \w", alt), f"{path.name}: {tag}"
+
+
+def test_every_notebook_can_be_downloaded(pages: dict[Path, _Page]) -> None:
+    for notebook in (DOCS / "notebooks").glob("*.ipynb"):
+        links = pages[SITE / "notebooks" / f"{notebook.stem}.html"].links
+        (link,) = {link for link in links if link.endswith(f"/{notebook.name}")}
+        downloaded, _ = _target(SITE / "notebooks" / "index.html", link)
+        assert downloaded.read_bytes() == notebook.read_bytes()
+
+
 @pytest.mark.usefixtures("pages")
 def test_search_works_from_a_folder(open_page: OpenPage) -> None:
     page = open_page(f"{(SITE / 'search.html').as_uri()}?q=price+of+equality")
     expect(page.locator("#search-results li a", has_text="Quick start for analysts").first).to_be_visible()
+
+
+# The copy button
+
+
+def _copied(block: str, prompt: str) -> str:
+    """Return what the button copies from a block: lines with a prompt, without it, and empty lines."""
+    lines = block.split("\n")
+    found = [re.match(rf"^({prompt})(.*)", line) for line in lines]
+    if any(found):
+        kept = [(match, line) for match, line in zip(found, lines, strict=True) if match or not line.strip()]
+        block = "\n".join(match[2] if match else line for match, line in kept)
+    return block.removesuffix("\n")
+
+
+def _enter(text: str) -> None:
+    """Compile a text line by line as an interpreter reads it, and raise the first error."""
+    waiting: list[str] = []
+    for line in text.split("\n"):
+        waiting.append(line)
+        if compile_command("\n".join(waiting)) is not None:
+            waiting = []
+    assert not "".join(waiting).strip(), f"the interpreter waits for more: {waiting}"
+
+
+def test_what_the_button_copies_can_be_pasted_into_an_interpreter(pages: dict[Path, _Page]) -> None:
+    script = (SITE / "_static" / "copybutton.js").read_text(encoding="utf-8")
+    (quoted,) = re.findall(r"formatCopyText\(text, ('[^']*'), true, true, true, true, '', ''\)", script)
+    prompt = ast.literal_eval(quoted)
+    checked = compound = 0
+    for path in pages:
+        blocks = re.findall(
+            r'<div class="highlight"><pre>(.*?)</pre>', path.read_text(encoding="utf-8"), re.DOTALL
+        )
+        for block in blocks:
+            text = unescape(re.sub(r"<[^>]*>", "", block))
+            if text.startswith(">>> "):
+                _enter(_copied(text, prompt))
+                checked, compound = checked + 1, compound + ("\n...\n" in text)
+    assert (checked > 200, compound > 30) == (True, True)
+
+
+def test_a_compound_statement_needs_an_empty_line() -> None:
+    session = ">>> for n in range(2):\n...     n\n>>> n\n"
+    with pytest.raises(SyntaxError):
+        _enter(_copied(session, r">>> ?|\.\.\. ?"))
+    _enter(_copied(session.replace(">>> n", "...\n>>> n"), r">>> ?|\.\.\. ?"))

@@ -1,15 +1,21 @@
 """Directive ``command``: usage, help, options and examples of a command, from the command itself."""
 
+import re
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import typer
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from banditrank._cli.main import application
 
 COLUMN_WIDTHS = (25, 50, 25)
+
+# Code in backticks, the name of an option, or a page of the documentation by its path in the repository.
+MARKUP = re.compile(r"`(?P<code>[^`]+)`|(?<!\S)(?P<option>--[a-z][a-z-]*)|\bdocs/(?P<page>[\w/-]+)\.md\b")
 
 
 class CommandDirective(SphinxDirective):
@@ -27,8 +33,8 @@ class CommandDirective(SphinxDirective):
         for name in names:
             command = command.commands[name]
         context = command.context_class(command, info_name=" ".join([program, *names]))
-        paragraphs = [nodes.paragraph("", one.replace("\n", " ")) for one in command.help.split("\n\n")]
-        rows = [_row(parameter) for parameter in command.params]
+        paragraphs = [self._paragraph(one.replace("\n", " ")) for one in command.help.split("\n\n")]
+        rows = [self._row(parameter) for parameter in command.params]
         return [
             *paragraphs,
             _code(" ".join([context.command_path, *command.collect_usage_pieces(context)]), "text"),
@@ -36,25 +42,56 @@ class CommandDirective(SphinxDirective):
             *_examples(command.epilog),
         ]
 
+    def _row(self, parameter: Any) -> tuple[nodes.Node, ...]:
+        """Return the names, the meaning and the default of an argument or option."""
+        names = [nodes.literal("", name) for name in (*parameter.opts, *parameter.secondary_opts)]
+        if parameter.param_type_name == "argument":
+            names = [nodes.literal("", parameter.metavar)]
+        joined: list[nodes.Node] = []
+        for name in names:
+            joined += [nodes.Text(", "), name] if joined else [name]
+        shown = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
+        if shown is None or shown is False:
+            shown = "required" if parameter.required else ""
+        is_value = not isinstance(parameter.show_default, str) and shown not in ("", "required")
+        default = (
+            nodes.paragraph("", "", nodes.literal("", str(shown)))
+            if is_value
+            else self._paragraph(str(shown))
+        )
+        return (
+            nodes.paragraph("", "", *joined),
+            self._paragraph(parameter.help),
+            default,
+        )
 
-def _row(parameter: Any) -> tuple[nodes.Node, ...]:
-    """Return the names, the meaning and the default of an argument or option."""
-    names = [nodes.literal("", name) for name in (*parameter.opts, *parameter.secondary_opts)]
-    if parameter.param_type_name == "argument":
-        names = [nodes.literal("", parameter.metavar)]
-    joined: list[nodes.Node] = []
-    for name in names:
-        joined += [nodes.Text(", "), name] if joined else [name]
-    shown = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
-    if shown is None or shown is False:
-        shown = "required" if parameter.required else ""
-    is_value = not isinstance(parameter.show_default, str) and shown not in ("", "required")
-    default = nodes.literal("", str(shown)) if is_value else nodes.Text(str(shown))
-    return (
-        nodes.paragraph("", "", *joined),
-        nodes.paragraph("", parameter.help),
-        nodes.paragraph("", "", default),
-    )
+    def _paragraph(self, text: str) -> nodes.paragraph:
+        """Return a text with its code and its links; dashes of options stay dashes."""
+        return nodes.paragraph("", "", *self._inline(text))
+
+    def _inline(self, text: str) -> Iterator[nodes.Node]:
+        end = 0
+        for found in MARKUP.finditer(text):
+            if found.start() > end:
+                yield nodes.Text(text[end : found.start()])
+            code = found["code"] or found["option"]
+            yield nodes.literal("", code) if code else self._link(found["page"])
+            end = found.end()
+        if end < len(text):
+            yield nodes.Text(text[end:])
+
+    def _link(self, page: str) -> addnodes.pending_xref:
+        """Return a link to a page, with its title."""
+        return addnodes.pending_xref(
+            "",
+            nodes.inline("", page),
+            refdoc=self.env.docname,
+            refdomain="std",
+            reftype="doc",
+            reftarget=f"/{page}",
+            refexplicit=False,
+            refwarn=True,
+        )
 
 
 def _table(rows: list[tuple[nodes.Node, ...]]) -> nodes.table:

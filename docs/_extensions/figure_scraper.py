@@ -3,8 +3,10 @@
 Matplotlib's own scraper finds only figures that pyplot knows; those of banditrank are not among them.
 """
 
+from pathlib import Path
 from typing import Any
 
+from images import gallery_text
 from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import figure_rst
 
@@ -18,4 +20,5 @@ def figure_scraper(block: Any, block_vars: dict[str, Any], gallery_conf: dict[st
             value.savefig(path, format="png", dpi=150)
             value._is_in_gallery = True  # noqa: SLF001 - marks it as saved
             saved.append(path)
-    return figure_rst(saved, gallery_conf["src_dir"])
+    title, text = gallery_text(Path(block_vars["src_file"]).stem)
+    return figure_rst(saved, gallery_conf["src_dir"], f"{title}. {text}")

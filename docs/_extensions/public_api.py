@@ -130,6 +130,25 @@ def shorten_arrays(
     return signature and long.sub(short, signature), returned and long.sub(short, returned)
 
 
+def split_attributes(
+    _app: Sphinx, _kind: str, _name: str, _value: object, _options: object, lines: list[str]
+) -> None:
+    """Split the description of several attributes: Sphinx takes all names but one for a type."""
+    found = re.compile(r"^:ivar (?P<names>\w+(?:, \w+)+):(?P<rest>.*)$")
+    split: list[str] = []
+    while lines:
+        shared = found.match(lines[0])
+        end = next((n for n, line in enumerate(lines) if n and not line.startswith(" ")), len(lines))
+        entry = lines[:end]
+        del lines[:end]
+        if shared is None:
+            split += entry
+            continue
+        for name in shared["names"].split(", "):
+            split += [f":ivar {name}:{shared['rest']}", *entry[1:]]
+    lines[:] = split
+
+
 def write_pages(_app: Sphinx) -> None:
     """Write a page for each public package, and replace only what changed."""
     packages = public_packages()
@@ -207,6 +226,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-bases", hide_bases)
     app.connect("autodoc-process-signature", shorten_arrays)
+    app.connect("autodoc-process-docstring", split_attributes, priority=600)  # after napoleon
     app.connect("env-updated", add_aliases)
     app.connect("missing-reference", resolve_short_names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -30,7 +30,8 @@ for row, user_type in enumerate(problem.user_types):
     axes.errorbar(
         x, preferences, yerr=(preferences - low, high - preferences), fmt="o", capsize=4, label=user_type
     )
-    axes.plot(x, problem.position_preferences[row], "x", color="black", markersize=8)
+    label = "true value" if row == 0 else None
+    axes.plot(x, problem.position_preferences[row], "x", color="black", markersize=8, label=label)
 axes.set_xticks(positions, [f"position {position + 1}" for position in positions])
 axes.set_xlim(-0.5, problem.n_positions - 0.5)
 axes.set_ylim(0, 1)

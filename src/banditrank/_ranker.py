@@ -149,7 +149,10 @@ class Ranker:
         InvalidInputError
             If there are too few candidates, a pin is not valid, a policy cannot restrict its rankings, the
             visitor id is not valid, or this is a forked process.
+        StoreUnavailableError
+            If the ranker is closed.
         """
+        self._engine.check_open()
         self._engine.touch()
         return self._runtime.rank(
             user_type, candidates=candidates, exclude=exclude, pinned=pinned, visitor=visitor
@@ -177,9 +180,10 @@ class Ranker:
 
         Raises
         ------
-        UnknownNameError, UnknownSurfaceError, InvalidInputError
+        UnknownNameError, UnknownSurfaceError, InvalidInputError, StoreUnavailableError
             As for `rank`.
         """
+        self._engine.check_open()
         self._engine.touch()
         return self._runtime.rank_batch(
             user_types, candidates=candidates, exclude=exclude, pinned=pinned, visitors=visitors
@@ -214,7 +218,8 @@ class Ranker:
             If an item was not shown, the reward is not from 0 to 1, there are more clicks than the click
             model allows, or feedback without a click is not final.
         StoreUnavailableError
-            If the store cannot be written to; the same feedback may be sent again.
+            If the store cannot be written to, and the same feedback may be sent again, or the ranker is
+            closed.
         """
         self._engine.touch()
         return self._engine.feedback(ranking_id, clicked=clicked, reward=reward, final=final)
@@ -358,7 +363,7 @@ class Ranker:
         return explain(self._engine, ranking_id)
 
     def close(self) -> None:
-        """Commit what is queued, and stop. The store stays open."""
+        """Commit what is queued, and stop. Reports are still available, and the store stays open."""
         self._engine.close()
 
     def __enter__(self) -> Self:

@@ -83,17 +83,21 @@ class InvalidInputError(BanditRankError, ValueError):
 
 
 class UnknownNameError(InvalidInputError):
-    """A name is not one of the known names; the message suggests the closest one.
+    """A name is not one of the known names; the message suggests the closest one of several.
 
     Examples
     --------
     >>> print(UnknownNameError("policy", "ucb-rang", ["greedy-rank", "ucb-rank"]))
     policy must be one of greedy-rank, ucb-rank (did you mean ucb-rank?), got 'ucb-rang'
+    >>> print(UnknownNameError("user_type", "everyone", ["everybody"]))
+    user_type must be everybody, got 'everyone'
     """
 
     def __init__(self, field: str, name: object, known: Iterable[str]) -> None:
         self.known = tuple(known)
-        super().__init__(field, f"must be one of {_listed(self.known)}{_suggestion(name, self.known)}", name)
+        choice = "" if len(self.known) == 1 else "one of "
+        rule = f"must be {choice}{_listed(self.known)}{_suggestion(name, self.known) if choice else ''}"
+        super().__init__(field, rule, name)
 
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
         return type(self), (self.field, self.value, self.known)

@@ -1,6 +1,7 @@
 """Custom policies of a module in the current directory: ``banditrank simulate --policy MODULE:CLASS``."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,3 +50,16 @@ def test_custom_policies_that_do_not_work_are_one_line(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture
 ) -> None:
     check_refusal(capsys, ["simulate", *arguments, *SMALL], message)
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_what_a_custom_policy_raises_is_one_line(command: str, capsys: pytest.CaptureFixture) -> None:
+    arguments = (
+        ["my_problem.toml", *SMALL] if command == "simulate" else ["--suite", "my_problem.toml", "--quick"]
+    )
+    status, output, complaint = run(capsys, command, *arguments, "--policy", "my_module:Dividing")
+    raised = r"ZeroDivisionError: [a-z ]+"
+    message = rf"banditrank: policy 'my_module:Dividing' raised (?:{raised}) \(my_module.py, line 51\)\n"
+    assert (status, output) == (2, "")
+    assert re.fullmatch(message, complaint.splitlines(keepends=True)[-1])
+    assert "Traceback" not in complaint

@@ -82,6 +82,7 @@ def test_an_invalid_round_is_rejected_and_changes_nothing(
             r"displays must have shape \(N, M, K\) with 1 ≤ K ≤ M, got \(1, 1, 2\)",
         ),
         (([[[1]]], [[[1], [1]]], [1]), "must have the same shape"),
+        (([[[20]]], [[[100]]], [1]), r"rewards\[0\]\[0\]\[0\] must be at most the displays, 20, got 100.0"),
         (([[[0]]], [[[1]]], [1]), r"rewards\[0\]\[0\]\[0\] must be 0 where nothing was displayed, got 1.0"),
         (([[[1]]], [[[1]]], [1, 2]), "arrivals must have one entry for each of 1"),
         (([[1]], [[1]], [1]), "displays must have 3 axes"),
@@ -95,6 +96,15 @@ def test_an_invalid_round_is_rejected_and_changes_nothing(
 def test_invalid_arrays_are_rejected(arguments: tuple, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Counts.from_arrays(*arguments)
+
+
+def test_rewards_of_another_scale_need_its_maximum() -> None:
+    rounded = sum([0.1] * 30)
+    assert rounded > 3
+    assert Counts.from_arrays([[[3]]], [[[rounded]]], [3]).rewards[0, 0, 0] == rounded
+    assert Counts.from_arrays([[[3]]], [[[12]]], [3], max_reward=4).rewards[0, 0, 0] == 12
+    with pytest.raises(InvalidInputError, match=r"must be at most 4 times the displays, 3, got 13\.0"):
+        Counts.from_arrays([[[3]]], [[[13]]], [3], max_reward=4)
 
 
 def test_counts_of_different_shapes_do_not_merge() -> None:

@@ -20,6 +20,7 @@ from banditrank.errors import (
     ConflictingFeedbackError,
     ExpiredRankingError,
     InvalidInputError,
+    StoreUnavailableError,
     UnknownNameError,
     UnknownRankingError,
 )
@@ -390,3 +391,16 @@ def test_unknown_user_types_and_items_are_rejected_and_change_nothing() -> None:
             with pytest.raises(InvalidInputError, match="clicked must be a name or a list of names"):
                 ranker.feedback(shown.id, clicked=clicked)
         assert totals(ranker) == (0, 0.0)
+
+
+def test_a_closed_ranker_refuses_to_rank_as_it_refuses_feedback() -> None:
+    with a_ranker() as ranker:
+        shown = ranker.rank("new")
+    for call in (
+        lambda: ranker.rank("new"),
+        lambda: ranker.rank_batch(["new", "old"]),
+        lambda: ranker.feedback(shown.id),
+    ):
+        with pytest.raises(StoreUnavailableError, match=r"^the engine is closed$"):
+            call()
+    assert ranker.counts().rounds == 0, "reports still work"

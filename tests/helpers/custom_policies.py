@@ -48,6 +48,13 @@ class Failing(MostClicked):
         raise RuntimeError("no luck")
 
 
+class Dividing(MostClicked):
+    name = "dividing"
+
+    def rank(self, counts, user_type, *, rng, scratch=None):
+        return [0, 1 // int(counts.rounds < 9)]  # line 51
+
+
 def tuned():
     return MostClicked()
 

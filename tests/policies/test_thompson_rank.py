@@ -191,7 +191,9 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
 
 def test_rewards_are_taken_in_their_unit() -> None:
     counts = dense_counts(kdd2012())
-    paid = Counts.from_arrays(counts.displays, 7.0 * counts.rewards, counts.arrivals, counts.rounds)
+    paid = Counts.from_arrays(
+        counts.displays, 7.0 * counts.rewards, counts.arrivals, counts.rounds, max_reward=7
+    )
     for treatment in ("personalized", "equal"):
         plain = ThompsonRank(treatment=treatment)
         for seed in range(30):

@@ -122,7 +122,9 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
 
 def test_rewards_are_taken_in_their_unit() -> None:
     counts = dense_counts(kdd2012())
-    paid = Counts.from_arrays(counts.displays, 8.0 * counts.rewards, counts.arrivals, counts.rounds)
+    paid = Counts.from_arrays(
+        counts.displays, 8.0 * counts.rewards, counts.arrivals, counts.rounds, max_reward=8
+    )
     plain, scaled = (ThompsonRank(click_model="position-based", max_reward=most) for most in (1.0, 8.0))
     for seed in range(30):
         expected = plain.rank(counts, 1, rng=np.random.default_rng(seed))

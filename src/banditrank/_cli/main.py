@@ -165,6 +165,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:  # errors of files are handled where they are written: this is standard output
         _print_error(f"standard output must be writable ({(error.strerror or 'failed').lower()})")
         status = 2
+    except Exception as error:
+        from banditrank.policies._failures import failure_note
+
+        message = failure_note(error)
+        if message is None:
+            raise
+        _print_error(message)
+        status = 2
     sys.exit(status or 0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank._checks import check_integer
+from banditrank._checks import check_integer, check_number
 from banditrank._frames import Columns, NamedTabular, cell_columns, names_or_default
 from banditrank.errors import InvalidInputError
 from banditrank.model._problem import Problem
@@ -118,7 +118,13 @@ class Counts(NamedTabular):
 
     @classmethod
     def from_arrays(
-        cls, displays: ArrayLike, rewards: ArrayLike, arrivals: ArrayLike, rounds: int | None = None
+        cls,
+        displays: ArrayLike,
+        rewards: ArrayLike,
+        arrivals: ArrayLike,
+        rounds: int | None = None,
+        *,
+        max_reward: float = 1.0,
     ) -> "Counts":
         """Return counts of arrays with the paper's axes.
 
@@ -130,11 +136,20 @@ class Counts(NamedTabular):
             Number of arrivals of each type, shape (N,).
         rounds
             t; the sum of the arrivals by default.
+        max_reward
+            Maximum reward of a display: the scale of graded rewards.
 
         Raises
         ------
         InvalidInputError
-            If shapes do not match, or a value is negative, infinite, or a reward without a display.
+            If shapes do not match, a value is negative or infinite, or rewards exceed ``max_reward`` times
+            the displays.
+
+        Examples
+        --------
+        >>> Counts.from_arrays(displays=[[[20]]], rewards=[[[100]]], arrivals=[100])
+        Traceback (most recent call last):
+        banditrank.errors.InvalidInputError: rewards[0][0][0] must be at most the displays, 20, got 100.0
         """
         tables = {"displays": _counts("displays", displays, 3), "rewards": _counts("rewards", rewards, 3)}
         if tables["displays"].shape != tables["rewards"].shape:
@@ -147,6 +162,7 @@ class Counts(NamedTabular):
         if arrived.shape != (n,):
             raise InvalidInputError("arrivals", f"must have one entry for each of {n} user types", arrivals)
         _check_displayed(tables["displays"], tables["rewards"])
+        _check_limit(tables["displays"], tables["rewards"], check_number("max_reward", max_reward, 0, np.inf))
         by_position = [np.ascontiguousarray(table.transpose(0, 2, 1)) for table in tables.values()]
         total = round(float(arrived.sum())) if rounds is None else rounds
         return cls(by_position[0], by_position[1], arrived, check_integer("rounds", total, 0, 10**15))
@@ -350,6 +366,16 @@ def _check_displayed(displays: NDArray[np.float64], rewards: NDArray[np.float64]
         index = tuple(np.argwhere(unseen)[0])
         entry = "rewards" + "".join(f"[{axis}]" for axis in index)
         raise InvalidInputError(entry, "must be 0 where nothing was displayed", float(rewards[index]))
+
+
+def _check_limit(displays: NDArray[np.float64], rewards: NDArray[np.float64], max_reward: float) -> None:
+    """Raise an error for rewards above the maximum, such as swapped arrays. Shapes are (N, M, K)."""
+    above = rewards > displays * max_reward * (1 + 1e-9)  # sums of graded rewards are rounded
+    if above.any():
+        index = tuple(np.argwhere(above)[0])
+        entry = "rewards" + "".join(f"[{axis}]" for axis in index)
+        limit = "the displays" if max_reward == 1 else f"{max_reward:g} times the displays"
+        raise InvalidInputError(entry, f"must be at most {limit}, {displays[index]:g}", float(rewards[index]))
 
 
 def check_counts(counts: Counts) -> None:

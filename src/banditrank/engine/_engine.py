@@ -145,6 +145,16 @@ class Engine:
         """Register a use; an engine that does not poll syncs only while it is used."""
         self._sync_loop.touch()
 
+    def check_open(self) -> None:
+        """Check that the engine is not closed.
+
+        Raises
+        ------
+        StoreUnavailableError
+            If it is closed, and feedback could not be counted.
+        """
+        self.committer.check_open()
+
     # Surfaces
 
     def surfaces(self) -> list[SurfaceRuntime]:

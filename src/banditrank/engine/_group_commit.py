@@ -125,8 +125,7 @@ class GroupCommitter:
         """
         if len(self._outcomes) >= MAX_QUEUED:
             raise StoreUnavailableError(f"the store is {MAX_QUEUED:,} events behind")
-        if self._is_closing:
-            raise StoreUnavailableError("the engine is closed")
+        self.check_open()
         self._outcomes.append((event, callback))
         if self._is_idle:  # set before the thread checks the queues for the last time: no event is missed
             with self._wake:
@@ -134,6 +133,17 @@ class GroupCommitter:
                 self._wake.notify()
         if self._has_ended:  # since `_is_closing` was read above
             self._reject_queued()
+
+    def check_open(self) -> None:
+        """Check that the committer is not closed.
+
+        Raises
+        ------
+        StoreUnavailableError
+            If it is.
+        """
+        if self._is_closing:
+            raise StoreUnavailableError("the engine is closed")
 
     def close(self) -> None:
         """Commit the queued events and stop; if the store fails, the rest is rejected."""

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError
 from banditrank.model._problem import Problem
 from banditrank.model._problem_file import read_problem
 
@@ -41,10 +41,9 @@ def load_problem(name_or_path: str | Path) -> Problem:
 
     Raises
     ------
-    UnknownNameError
-        If there is neither a built-in problem nor a file of this name.
     InvalidInputError
-        If the file cannot be read, or does not describe a problem.
+        If there is neither a built-in problem nor a file of this name, or the file cannot be read or does not
+        describe a problem.
 
     Examples
     --------
@@ -54,9 +53,10 @@ def load_problem(name_or_path: str | Path) -> Problem:
     if name_or_path == "kdd2012":
         return kdd2012()
     text = str(name_or_path)
+    rule = f"must be {', '.join(BUILT_IN)} or the path of a TOML file"
     if not text.strip():
-        raise InvalidInputError("problem", "must be a built-in name or the path of a TOML file", text)
+        raise InvalidInputError("problem", rule, text)
     is_path = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
     if is_path or os.path.isfile(text):  # noqa: PTH113 - Path.is_file fails on impossible names
         return read_problem(text)
-    raise UnknownNameError("problem", text, (*BUILT_IN, "the path of a TOML file"))
+    raise InvalidInputError("problem", rule, text)

@@ -44,8 +44,18 @@ class SimulationResult(Tabular):
         The policy's name and parameters.
     problem
         The problem.
-    horizon, seed, rewards, click_model, delay, version
-        The other settings, which reproduce the result.
+    horizon
+        Number of rounds in a replication.
+    seed
+        Seed of all random numbers.
+    rewards
+        Distribution of rewards, such as ``bernoulli``.
+    click_model
+        Click model, such as ``single-look``.
+    delay
+        Number of rounds after which a reward is observed.
+    version
+        Version of banditrank that made the result.
     fingerprint
         Values that distinguish the policy from others of the same description.
     requested
@@ -54,8 +64,10 @@ class SimulationResult(Tabular):
         Rounds, shape (C,).
     replications
         Indices of the finished replications, shape (R,).
-    regret, optimal_rate
-        Regret and share of optimal rounds up to each checkpoint, shape (R, C).
+    regret
+        Regret up to each checkpoint, shape (R, C).
+    optimal_rate
+        Share of optimal rounds up to each checkpoint, shape (R, C).
     initial_rounds
         Length of the initial phase, shape (R,): the horizon if it did not end, 0 if there is none.
     seconds

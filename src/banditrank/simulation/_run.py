@@ -14,6 +14,7 @@ from banditrank.model._click_models import CompiledProblem, draw_user_type
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._bound_kernel import BoundKernel
+from banditrank.policies._failures import note_failure
 from banditrank.policies._kernel import Kernel
 from banditrank.simulation._loop import (
     Objective,
@@ -228,7 +229,11 @@ def _replicate_interpreted(
         )
         for t in range(segment.first, segment.last + 1):
             user_type = int(draw_user_type(compiled_problem, arrivals_rng.random()))
-            chosen = policy.rank(timeline_counts.counts, user_type, rng=policy_rng, scratch=scratch)
+            try:
+                chosen = policy.rank(timeline_counts.counts, user_type, rng=policy_rng, scratch=scratch)
+            except Exception as error:
+                note_failure(policy, error)
+                raise
             ranking = as_ranking(chosen, n_items=problem.n_items, n_positions=problem.n_positions)
             shown = ranking.astype(np.uintp)
             experiment.click_model.draw(compiled_problem, user_type, shown, clicks_rng, rewards)

@@ -232,7 +232,7 @@ def _table(
         "policy",
         "position knowledge",
         "score",
-        "worst seeds' score",
+        "worst replications' score",
         "worst ratio",
         "in suite",
         "µs per round",

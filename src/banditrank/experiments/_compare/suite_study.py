@@ -34,7 +34,7 @@ COLUMNS = (
     "median",
     "10%",
     "90%",
-    "worst seed",
+    "worst replication",
     "× the best",
     "µs per round",
     "violated assumptions",
