@@ -21,12 +21,11 @@ import atexit
 import hashlib
 import os
 import shutil
-import signal
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -39,6 +38,7 @@ from numba.core import config, event
 from numba.core.errors import NumbaWarning
 from numba.extending import overload, register_jitable
 
+from banditrank._interrupts import deferred_interrupts
 from banditrank._notebook import CompilationNotice, is_notebook
 
 P = ParamSpec("P")
@@ -276,38 +276,29 @@ class _CompileListener(event.Listener):
 
 
 class _InterruptDeferrer(event.Listener):
-    """Defers Ctrl-C while the main thread compiles or loads a formula, and raises it right after.
+    """Defers Ctrl-C while the main thread compiles or loads a formula, and handles it right after.
 
     An interrupted compiler leaves half-registered functions behind, and an interruption inside a callback of
-    LLVM is lost. An application's own signal handler is not replaced.
+    LLVM is lost.
     """
 
     def __init__(self) -> None:
         self.depth = 0
-        self.is_deferring = False
-        self.is_interrupted = False
+        self.block = ExitStack()
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         if threading.current_thread() is not threading.main_thread():
             return
-        if self.depth == 0 and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._handle)
-            self.is_deferring = True
+        if self.depth == 0:
+            self.block.enter_context(deferred_interrupts(defer_all=True))
         self.depth += 1
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         if threading.current_thread() is not threading.main_thread():
             return
         self.depth -= 1
-        if self.depth == 0 and self.is_deferring:
-            self.is_deferring = False
-            is_interrupted, self.is_interrupted = self.is_interrupted, False
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            if is_interrupted:
-                raise KeyboardInterrupt
-
-    def _handle(self, *_: object) -> None:
-        self.is_interrupted = True
+        if self.depth == 0:
+            self.block.close()
 
 
 class _NotebookListener(event.Listener):
