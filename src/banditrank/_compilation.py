@@ -52,6 +52,7 @@ _INLINED: Any = {**_OPTIONS, "forceinline": True}
 _NATIVE: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _NATIVE_FUNCTIONS: list[Any] = []  # kept alive: their addresses are in use
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
+_INTERNAL_INLINED: Any = {**_INLINED, "no_cpython_wrapper": True}
 
 # Packages whose source does not affect machine code.
 WITHOUT_FORMULAS = (
@@ -101,7 +102,7 @@ def dispatch_on_type(
     functions = {kind: getattr(formula, "py_func", formula) for kind, formula in formulas.items()}
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        overload(function, jit_options=_INLINED, strict=False)(
+        overload(function, jit_options=_INTERNAL_INLINED, strict=False)(
             lambda first, *_: functions[first.instance_class]
         )
         return function
@@ -171,13 +172,15 @@ def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
     The module's name refers to the compiled formula; the function is its ``py_func``.
     """
     function.__qualname__ += ".py_func"
-    jitable: Callable[..., Any] = register_jitable(**_INLINED)(function)
+    jitable: Callable[..., Any] = register_jitable(**_INTERNAL_INLINED)(function)
     return jitable
 
 
 class _GeneratorType(types.NumPyRandomGeneratorType):
     """Numba's type of NumPy generators, unboxed by `_unbox_generator`."""
 
+
+GENERATOR_TYPE = _GeneratorType("generator")
 
 _numba: Any = numba  # its functions have no types
 _cgutils = _numba.core.cgutils
@@ -186,7 +189,7 @@ _numba.extending.register_model(_GeneratorType)(_numba.np.random.generator_core.
 
 @_numba.extending.typeof_impl.register(np.random.Generator)  # type: ignore[untyped-decorator]
 def _typeof_generator(_: np.random.Generator, __: Any) -> _GeneratorType:
-    return _GeneratorType("generator")
+    return GENERATOR_TYPE
 
 
 @_numba.extending.unbox(_GeneratorType)  # type: ignore[untyped-decorator]
