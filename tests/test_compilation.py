@@ -15,6 +15,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 import banditrank
 from banditrank._compilation import WITHOUT_FORMULAS, cache_directory, compiled, preferred_cache_directory
+from banditrank._interrupts import deferred_interrupts
 from banditrank.testing._leaks import assert_no_leaks
 
 PACKAGE = Path(banditrank.__file__).parent
@@ -62,12 +63,44 @@ def test_an_interrupt_waits_for_the_compiler() -> None:
 
 
 @pytest.mark.usefixtures("default_interrupt")
-def test_an_application_handler_is_called_during_compilation() -> None:
+def test_an_application_handler_is_called_after_compilation() -> None:
     noted = []
     signal.signal(signal.SIGINT, lambda *_: noted.append("own"))
     with global_compiler_lock:
         signal.raise_signal(signal.SIGINT)
+        assert noted == []
     assert noted == ["own"]
+
+
+@pytest.mark.usefixtures("default_interrupt")
+def test_the_compiler_is_not_interrupted_by_a_second_signal() -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012, SIM117 - raised at the end of the lock
+        with global_compiler_lock:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            done.append("compiled")
+    assert done == ["compiled"]
+
+
+@pytest.mark.usefixtures("default_interrupt")
+def test_the_compiler_is_not_interrupted_within_a_call() -> None:
+    done = []
+
+    def call() -> None:
+        with deferred_interrupts():
+            with global_compiler_lock:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+                done.append("compiled")
+            done.append("called")
+            signal.raise_signal(signal.SIGINT)  # the first one was deferred to the end of the call
+            done.append("not interrupted")
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert done == ["compiled", "called"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.usefixtures("default_interrupt")

@@ -21,12 +21,11 @@ import atexit
 import hashlib
 import os
 import shutil
-import signal
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -39,6 +38,7 @@ from numba.core import config, event
 from numba.core.errors import NumbaWarning
 from numba.extending import overload, register_jitable
 
+from banditrank._interrupts import deferred_interrupts
 from banditrank._notebook import CompilationNotice, is_notebook
 
 P = ParamSpec("P")
@@ -52,6 +52,7 @@ _INLINED: Any = {**_OPTIONS, "forceinline": True}
 _NATIVE: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _NATIVE_FUNCTIONS: list[Any] = []  # kept alive: their addresses are in use
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
+_INTERNAL_INLINED: Any = {**_INLINED, "no_cpython_wrapper": True}
 
 # Packages whose source does not affect machine code.
 WITHOUT_FORMULAS = (
@@ -101,7 +102,7 @@ def dispatch_on_type(
     functions = {kind: getattr(formula, "py_func", formula) for kind, formula in formulas.items()}
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        overload(function, jit_options=_INLINED, strict=False)(
+        overload(function, jit_options=_INTERNAL_INLINED, strict=False)(
             lambda first, *_: functions[first.instance_class]
         )
         return function
@@ -171,13 +172,15 @@ def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
     The module's name refers to the compiled formula; the function is its ``py_func``.
     """
     function.__qualname__ += ".py_func"
-    jitable: Callable[..., Any] = register_jitable(**_INLINED)(function)
+    jitable: Callable[..., Any] = register_jitable(**_INTERNAL_INLINED)(function)
     return jitable
 
 
 class _GeneratorType(types.NumPyRandomGeneratorType):
     """Numba's type of NumPy generators, unboxed by `_unbox_generator`."""
 
+
+GENERATOR_TYPE = _GeneratorType("generator")
 
 _numba: Any = numba  # its functions have no types
 _cgutils = _numba.core.cgutils
@@ -186,7 +189,7 @@ _numba.extending.register_model(_GeneratorType)(_numba.np.random.generator_core.
 
 @_numba.extending.typeof_impl.register(np.random.Generator)  # type: ignore[untyped-decorator]
 def _typeof_generator(_: np.random.Generator, __: Any) -> _GeneratorType:
-    return _GeneratorType("generator")
+    return GENERATOR_TYPE
 
 
 @_numba.extending.unbox(_GeneratorType)  # type: ignore[untyped-decorator]
@@ -276,38 +279,29 @@ class _CompileListener(event.Listener):
 
 
 class _InterruptDeferrer(event.Listener):
-    """Defers Ctrl-C while the main thread compiles or loads a formula, and raises it right after.
+    """Defers Ctrl-C while the main thread compiles or loads a formula, and handles it right after.
 
     An interrupted compiler leaves half-registered functions behind, and an interruption inside a callback of
-    LLVM is lost. An application's own signal handler is not replaced.
+    LLVM is lost.
     """
 
     def __init__(self) -> None:
         self.depth = 0
-        self.is_deferring = False
-        self.is_interrupted = False
+        self.block = ExitStack()
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         if threading.current_thread() is not threading.main_thread():
             return
-        if self.depth == 0 and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._handle)
-            self.is_deferring = True
+        if self.depth == 0:
+            self.block.enter_context(deferred_interrupts(defer_all=True))
         self.depth += 1
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         if threading.current_thread() is not threading.main_thread():
             return
         self.depth -= 1
-        if self.depth == 0 and self.is_deferring:
-            self.is_deferring = False
-            is_interrupted, self.is_interrupted = self.is_interrupted, False
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            if is_interrupted:
-                raise KeyboardInterrupt
-
-    def _handle(self, *_: object) -> None:
-        self.is_interrupted = True
+        if self.depth == 0:
+            self.block.close()
 
 
 class _NotebookListener(event.Listener):

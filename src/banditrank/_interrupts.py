@@ -1,4 +1,4 @@
-"""Ctrl-C during calls of compiled functions."""
+"""Ctrl-C during compilation, and during calls of compiled functions."""
 
 import signal
 import threading
@@ -16,16 +16,19 @@ class DeferredInterrupts:
     Parameters
     ----------
     handler
-        The signal handler of the program.
+        The signal handler of the program, or of the block around this one.
+    defer_all
+        Whether to defer a second signal, too.
     """
 
-    def __init__(self, handler: Callable[[int, "FrameType | None"], Any]) -> None:
+    def __init__(self, handler: Callable[[int, "FrameType | None"], Any], *, defer_all: bool) -> None:
         self._handler = handler
+        self._defer_all = defer_all
         self._received: tuple[int, FrameType | None] | None = None
 
     def receive(self, number: int, frame: "FrameType | None") -> None:
-        """Keep the first signal for later; a second one is handled at once."""
-        if self._received is not None:
+        """Keep the first signal for later; a second one is handled at once, unless all are deferred."""
+        if self._received is not None and not self._defer_all:
             self.handle()
         self._received = (number, frame)
 
@@ -37,18 +40,20 @@ class DeferredInterrupts:
 
 
 @contextmanager
-def deferred_interrupts() -> Iterator[DeferredInterrupts]:
+def deferred_interrupts(*, defer_all: bool = False) -> Iterator[DeferredInterrupts]:
     """Handle Ctrl-C after the block, or where the block calls `handle`, but not elsewhere within it.
 
     For calls from Python of compiled functions that take a generator. To unpack it, Numba calls `ctypes.cast`
     without a check of the result: an exception of the signal handler there ends the process with a
-    segmentation fault. Only the main thread handles signals. Takes about 10 µs.
+    segmentation fault. A second Ctrl-C is handled at once, so that it stops a policy that hangs; but not if
+    ``defer_all`` is true, for the compiler, which must not be interrupted. Blocks can be nested. Only the
+    main thread handles signals. Takes about 10 µs.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield DeferredInterrupts(signal.default_int_handler)
+        yield DeferredInterrupts(signal.default_int_handler, defer_all=defer_all)
         return
-    interrupts = DeferredInterrupts(handler)
+    interrupts = DeferredInterrupts(handler, defer_all=defer_all)
     signal.signal(signal.SIGINT, interrupts.receive)
     try:
         yield interrupts

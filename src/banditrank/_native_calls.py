@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 
-from banditrank._compilation import compile_native, compiled, inlined
+from banditrank._compilation import GENERATOR_TYPE, compile_native, compiled, inlined
 from banditrank._interrupts import deferred_interrupts
 
 _numba: Any = numba  # its functions have no types
@@ -82,6 +83,13 @@ class _Memory(bytearray):
     """Memory with references to the objects that are stored in it."""
 
     values: Any
+
+
+def stored_values(memory: NDArray[np.uint64]) -> tuple[Any, np.random.Generator | None]:
+    """Return the named tuple and the generator that `NativeArguments.memory` was made from."""
+    buffer: Any = memory.base
+    values: tuple[Any, np.random.Generator | None] = buffer.obj.values
+    return values
 
 
 class _Layout:
@@ -177,3 +185,28 @@ def load_arguments(_context: Any, pointer: Any) -> Any:
         return context.unpack_value(builder, signature.return_type, arguments[0])
 
     return pointer.dtype(pointer), emit
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def generator_address(_context: Any, rng: Any) -> Any:
+    """Return the address of a generator's pointers, for `load_generator`; valid until the caller returns."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (kind,) = signature.args
+        memory = _numba.core.cgutils.alloca_once(builder, context.get_data_type(kind))
+        context.pack_value(builder, kind, arguments[0], memory)
+        return builder.ptrtoint(memory, context.get_value_type(types.intp))
+
+    return types.intp(rng), emit
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def load_generator(_context: Any, address: Any) -> Any:
+    """Return the generator whose pointers are at an address."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.return_type
+        pointer = builder.inttoptr(arguments[0], context.get_data_type(kind).as_pointer())
+        return context.unpack_value(builder, kind, pointer)
+
+    return GENERATOR_TYPE(address), emit

@@ -1,9 +1,11 @@
+import copy
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.posteriors import fix_preferences, set_rounds
 
 from banditrank import (
     BetaRewards,
@@ -21,15 +23,9 @@ from banditrank import (
 )
 from banditrank.model._values import best_personalized_values
 from banditrank.policies._base import policy_label
+from banditrank.policies._bound_posterior import bind_posterior, sample_posterior, update_posterior
 from banditrank.policies._cholesky import cholesky_factor, solve_upper
-from banditrank.policies._posterior import (
-    _log_mean_gap,
-    init_posterior,
-    sample_means,
-    sample_preferences,
-    softmax,
-    variance_inflation,
-)
+from banditrank.policies._posterior import _log_mean_gap, variance_inflation, write_preferences
 from banditrank.testing._policies import POLICY_CHECKS, MakePolicy, dense_counts
 
 POLICIES: dict[str, MakePolicy] = {
@@ -78,11 +74,13 @@ def test_preferences_are_drawn_from_their_posterior(scale: int) -> None:
     displays = scale * np.array([[[30.0, 8], [10, 25], [6, 9]]])
     rewards = scale * np.array([[[9.0, 4], [1, 7], [1, 2]]])
     counts = Counts.from_arrays(displays, rewards, [scale * 45])
-    posterior = init_posterior(counts, 1.0)
+    handle = bind_posterior(counts, 1.0)
     rng, drawn = np.random.default_rng(2), np.zeros((20_000, 2))
     for row in drawn:
-        sample_preferences(posterior, 0, rng, row)
+        sample_posterior(handle, 0, rng)
+        row[:] = handle.preferences
     assert drawn.sum(axis=1) == pytest.approx(1.0)
+    posterior = handle.posterior()
     shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
     average, deviation = exact_preferences(displays[0], rewards[0], shape, mean)
     assert drawn[:, 0].mean() == pytest.approx(average, abs=0.2 * deviation)
@@ -94,12 +92,14 @@ def test_means_are_drawn_from_the_upper_half_of_their_posterior() -> None:
     # deviation; tolerated: 0.35 deviations, the approximation being off by 0.25 for the item with 3 clicks.
     # Farther out its tail is the fatter one. Without weights the first item would be off by 0.9.
     displays, rewards = np.array([[[400.0], [60], [15]]]), np.array([[[260.0], [30], [3]]])
-    posterior = init_posterior(Counts.from_arrays(displays, rewards, [475]), 1.0)
-    posterior.rounds[0] = 1e12  # so late there is no caution
+    handle = bind_posterior(Counts.from_arrays(displays, rewards, [475]), 1.0)
+    set_rounds(handle, 1e12)  # so late there is no caution
+    posterior = handle.posterior()
     shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
     rng, drawn = np.random.default_rng(3), np.zeros((20_000, 3))
     for row in drawn:
-        sample_means(posterior, 0, np.ones(1), rng, row)
+        sample_posterior(handle, 0, rng)
+        row[:] = handle.means
     grid = (np.arange(20_000) + 0.5) / 20_000
     for j in range(3):
         missed = displays[0, j, 0] - rewards[0, j, 0]
@@ -117,10 +117,12 @@ def test_means_are_drawn_from_the_upper_half_of_their_posterior() -> None:
 def test_means_are_drawn_given_the_preferences() -> None:
     # An item shown at the first position only: the less that is looked at, the higher its mean must be.
     counts = Counts.from_arrays([[[400.0, 0], [0, 400]]], [[[100.0, 0], [0, 100]]], [400])
-    posterior = init_posterior(counts, 1.0)
+    handle = bind_posterior(counts, 1.0)
     means = np.zeros((2, 2))
     for row, first in zip(means, (0.5, 0.25), strict=True):
-        sample_means(posterior, 0, np.array([first, 1 - first]), np.random.default_rng(4), row)
+        fix_preferences(handle, np.array([first, 1 - first]))
+        sample_posterior(handle, 0, np.random.default_rng(4))
+        row[:] = handle.means
     assert means[1, 0] == pytest.approx(2 * means[0, 0], rel=0.05)
     assert means[1, 1] == pytest.approx(means[0, 1] / 1.5, rel=0.05)
 
@@ -137,7 +139,7 @@ def test_normals_have_the_given_precision() -> None:
 
 def test_large_logits_do_not_overflow() -> None:
     shares = np.zeros(3)
-    softmax(np.array([1000.0, 1000.0, 0.0]), shares)
+    write_preferences(np.array([1000.0, 1000.0, 0.0]), False, shares)
     assert shares.tolist() == [0.5, 0.5, 0.0]
 
 
@@ -156,7 +158,7 @@ def test_the_prior_is_fitted_to_the_items() -> None:
     means = rng.gamma(1.0, 0.02, 300)
     displays = np.full((1, 300, 1), 20_000.0)
     rewards = rng.binomial(20_000, means)[None, :, None]
-    prior = init_posterior(Counts.from_arrays(displays, rewards, [300 * 20_000]), 1.0).prior
+    prior = bind_posterior(Counts.from_arrays(displays, rewards, [300 * 20_000]), 1.0).posterior().prior
     assert prior.means[0] == pytest.approx(0.02, rel=0.24)
     assert prior.shape[0] == pytest.approx(1.0, rel=0.32)
 
@@ -179,7 +181,8 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
         rewards = np.zeros(2)
         rewards[look] = rng.random() < problem.item_means[user_type, ranking[look]]
         kernel.observe(user_type, t, ranking, rewards)
-    grown, fresh = kernel.state.posterior, policy.init_state(counts.copy(), None).posterior
+    grown = kernel.state.posterior.posterior()
+    fresh = policy.init_state(counts.copy(), None).posterior.posterior()
     assert counts.arrivals.sum() == 3000
     # They differ by what came since beliefs were brought up to date last, at most a hundredth of the rounds.
     assert grown.preferences == pytest.approx(fresh.preferences, abs=0.01)
@@ -300,3 +303,16 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         ThompsonRank(treatment="equals")
     with pytest.raises(InvalidInputError, match="max_reward must be a number"):
         ThompsonRank(max_reward=0.0)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda handle: pickle.loads(pickle.dumps(handle))])  # noqa: S301
+def test_a_copy_of_a_posterior_is_independent(copied: Callable) -> None:
+    handle = bind_posterior(dense_counts(kdd2012()), 1.0)
+    other = copied(handle)
+    update_posterior(other, 0, np.array([1, 0], dtype=np.uintp), np.array([0.0, 1.0]))
+    assert other.rounds[0] == other.posterior().rounds[0] == handle.rounds[0] + 1
+    samples = []
+    for each in (handle, other, bind_posterior(dense_counts(kdd2012()), 1.0)):
+        sample_posterior(each, 1, np.random.default_rng(1))
+        samples.append((*each.preferences, *each.means))
+    assert samples[0] == samples[1] == samples[2]

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from helpers.posteriors import fix_preferences, set_rounds
 
 from banditrank import Counts, Policy, ThompsonRank, UnknownNameError, kdd2012, make_policy, simulate
 from banditrank.engine._served_policies import served_policy
 from banditrank.experiments._compare.suites import SUITES
 from banditrank.model._click_models import PositionBased
-from banditrank.policies._posterior import init_posterior, sample_means, sample_preferences
+from banditrank.policies._bound_posterior import bind_posterior, sample_posterior
 from banditrank.policies.baselines import PBMTS
 from banditrank.testing._policies import POLICY_CHECKS, MakePolicy, dense_counts
 
@@ -33,10 +34,12 @@ def test_preferences_are_drawn_from_their_posterior() -> None:
     # 2% for the deviation. The rest is the approximation's: tolerated are 0.2 deviations and 15%.
     displays = 4 * np.array([[30.0, 20], [10, 25], [16, 19]])
     rewards = 4 * np.array([[24.0, 9], [4, 7], [3, 2]])
-    posterior = init_posterior(Counts.from_arrays([displays], [rewards], [400]), 1.0, is_position_based=True)
+    handle = bind_posterior(Counts.from_arrays([displays], [rewards], [400]), 1.0, is_position_based=True)
     rng, drawn = np.random.default_rng(2), np.zeros((20_000, 2))
     for row in drawn:
-        sample_preferences(posterior, 0, rng, row)
+        sample_posterior(handle, 0, rng)
+        row[:] = handle.preferences
+    posterior = handle.posterior()
     assert (drawn.max(axis=1) == 1).all()
     shares = drawn[:, 0] / drawn.sum(axis=1)
     # The exact posterior of the share of looks: uniform prior, binomial clicks, means integrated over a grid.
@@ -67,12 +70,15 @@ def test_means_are_drawn_from_the_upper_half_of_their_posterior(looks: tuple[flo
     chances = np.array([0.9, 0.5, 0.2])[:, None] * np.array(looks)
     rewards = np.round(displays * chances)
     counts = Counts.from_arrays(displays, rewards, [400])
-    posterior = init_posterior(counts, 1.0, is_position_based=True)
-    posterior.rounds[0] = 1e12  # so late there is no caution
+    handle = bind_posterior(counts, 1.0, is_position_based=True)
+    set_rounds(handle, 1e12)  # so late there is no caution
+    fix_preferences(handle, np.array(looks))
+    posterior = handle.posterior()
     shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
     rng, drawn = np.random.default_rng(3), np.zeros((20_000, 3))
     for row in drawn:
-        sample_means(posterior, 0, np.array(looks), rng, row)
+        sample_posterior(handle, 0, rng)
+        row[:] = handle.means
     assert drawn.max() <= 1
     grid = (np.arange(20_000) + 0.5) / 20_000
     for j in range(3):
@@ -111,7 +117,8 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
         ranking = kernel.rank(user_type, t, parameters)
         chances = looks[user_type] * problem.item_means[user_type, ranking]
         kernel.observe(user_type, t, ranking, (rng.random(2) < chances).astype(float))
-    grown, fresh = kernel.state.posterior, policy.init_state(counts.copy(), None).posterior
+    grown = kernel.state.posterior.posterior()
+    fresh = policy.init_state(counts.copy(), None).posterior.posterior()
     # They differ by what came since beliefs were brought up to date last, at most a hundredth of the rounds.
     assert grown.preferences == pytest.approx(fresh.preferences, abs=0.02)
     assert grown.position_rewards == pytest.approx(fresh.position_rewards, rel=0.05)

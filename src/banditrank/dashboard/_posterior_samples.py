@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
 from banditrank.model._click_models import RankOneClickModel
-from banditrank.policies._posterior import fit_position_based_means, init_posterior
+from banditrank.policies._bound_posterior import bind_posterior
+from banditrank.policies._posterior import fit_position_based_means
 
 Floats = NDArray[np.float64]
 
@@ -101,9 +102,8 @@ class PosteriorSamples:
         self._cache: dict[int, UserTypeSamples] | None = {}
         if n_means * self.n_samples > MAX_ELEMENTS:
             self._cache = None
-        self._posterior = init_posterior(
-            counts, _MAX_REWARD, is_position_based=click_model == "position-based"
-        )
+        handle = bind_posterior(counts, _MAX_REWARD, is_position_based=click_model == "position-based")
+        self._posterior = handle.posterior()
         self.arrival_rates = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.n_samples)
 
     def of_user_type(self, user_type: int) -> UserTypeSamples:

@@ -6,7 +6,7 @@ prior of ρ is uniform on the simplex, that of μ_j is a Gamma distribution of s
 * Given ρ, the means are independent Gammas if rewards are Poisson counts: shape a + S_j, rate a/c + Σ_k T_jk
   ρ_k. Rewards vary less than Poisson counts, so cells are weighted (`_weight_cells`).
 * Integrating the means out gives the posterior of ρ: Π_k ρ_k^S_k / Π_j (a/c + Σ_k T_jk ρ_k)^(a + S_j). With
-  ρ = softmax θ it is close to normal; warm-started Newton steps give its mode and curvature (`_newton_step`).
+  ρ = softmax θ it is close to normal; warm-started Newton steps give its mode and curvature (`refit_type`).
 * The prior mean c of each type and the prior shape a of all types are fitted to the counts by expectation
   maximisation (`_fit_prior`).
 
@@ -23,25 +23,28 @@ A sample is joint: preferences from the normal approximation, then means given t
 item shown mostly at positions that are looked at less in this sample has a higher mean in it. While a type
 has few rounds the approximation is poor, and preferences are resampled among several candidates with
 importance weights.
+
+The functions that take a pointer are native functions: `banditrank.policies._bound_posterior` calls them by
+address. Their formulas take rows of one type: a tuple of many arrays takes long to compile in each.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._compilation import compiled, inlined, internal
+from banditrank._native_calls import load_arguments, load_generator
 from banditrank.counts._counts import Counts
 from banditrank.policies._cholesky import cholesky_factor, solve_lower, solve_upper
-from banditrank.policies._count_arrays import record_round
+from banditrank.policies._count_arrays import CountArrays, record_round
 
 Floats = NDArray[np.float64]
 
 REFIT_GROWTH = 1.01  # of a type's rounds, between two refits
 _NEWTON_STEPS = 2
 _FIT_STEPS = 2
-_WARM_UP_REFITS = 20  # at the start, to converge
 _MAX_CLICK_RATE = 0.9  # keeps weights of cells finite
 _MAX_MEAN = 1.0 - 1e-4  # of position-based clicks; keeps Beta distributions proper
 _NO_LOOKS = 1e-9  # in place of 0 in divisions
@@ -67,9 +70,18 @@ class PosteriorWorkspace(NamedTuple):
     gradient: Floats  # (K,)
     shares: Floats  # (K,)
     curvature: Floats  # (K, K)
-    normals: Floats  # (M,)
+    normals: Floats  # (2, M)
     candidate: Floats  # (K,)
     rates: Floats  # (M,)
+
+
+class PosteriorBuffers(NamedTuple):
+    """Arguments and results of the native functions."""
+
+    ranking: NDArray[np.uintp]  # (K,) of the observed round
+    rewards: Floats  # (K,) of the observed round
+    preferences: Floats  # (K,) the last sample
+    means: Floats  # (M,) the last sample, in units of the maximum reward
 
 
 class Posterior(NamedTuple):
@@ -92,10 +104,11 @@ class Posterior(NamedTuple):
     factors: Floats  # (N, K, K) Cholesky factor of the curvature there, lower triangle
     prior: Prior
     workspace: PosteriorWorkspace
+    buffers: PosteriorBuffers
 
 
-def init_posterior(counts: Counts, max_reward: float, *, is_position_based: bool = False) -> Posterior:
-    """Return the posterior given counts, whose arrays are not copied.
+def new_posterior(counts: Counts, max_reward: float, *, is_position_based: bool) -> Posterior:
+    """Return the posterior given counts, whose arrays are not copied; the approximation is not fitted yet.
 
     Parameters
     ----------
@@ -110,9 +123,9 @@ def init_posterior(counts: Counts, max_reward: float, *, is_position_based: bool
     displays, rewards = counts.displays_by_position, counts.rewards_by_position
     unit = 1.0 / max_reward
     workspace = PosteriorWorkspace(
-        np.zeros(k), np.zeros(k), np.zeros((k, k)), np.zeros(m), np.zeros(k), np.zeros(m)
+        np.zeros(k), np.zeros(k), np.zeros((k, k)), np.zeros((2, m)), np.zeros(k), np.zeros(m)
     )
-    posterior = Posterior(
+    return Posterior(
         displays,
         rewards,
         counts.arrivals,
@@ -130,20 +143,19 @@ def init_posterior(counts: Counts, max_reward: float, *, is_position_based: bool
         np.zeros((n, k, k)),
         Prior(np.ones(1), np.full(n, 0.5), np.full(n, _log_mean_gap(1.0))),
         workspace,
+        PosteriorBuffers(np.zeros(k, dtype=np.uintp), np.zeros(k), np.zeros(k), np.zeros(m)),
     )
-    _warm_up(posterior)
-    return posterior
 
 
-@inlined
-def update_posterior(
-    posterior: Posterior, user_type: int, ranking: NDArray[np.uintp], rewards: Floats
-) -> None:
-    """Update the posterior with a round; the approximation is not refitted."""
+def update_type(pointer: Any, user_type: int, n_positions: int) -> None:
+    """Update a type with the first positions of the round in the buffers; do not refit the approximation."""
+    posterior = load_arguments(pointer)[0]
     i = user_type
-    record_round(posterior, i, ranking, rewards)
+    ranking, rewards = posterior.buffers.ranking[:n_positions], posterior.buffers.rewards
+    arrays = CountArrays(posterior.displays, posterior.rewards, posterior.arrivals)
+    record_round(arrays, i, ranking, rewards)
     posterior.rounds[i] += 1.0
-    for k in range(ranking.size):
+    for k in range(n_positions):
         j = ranking[k]
         weight = posterior.weights[i, k, j]
         earned = rewards[k] * posterior.unit
@@ -155,79 +167,100 @@ def update_posterior(
         posterior.position_rewards[i, k] += earned
 
 
-@compiled
-def refit_posterior(posterior: Posterior, user_type: int) -> None:
-    """Refit the approximation of one type to the counts, starting from the last one."""
-    i = user_type
-    _weight_cells(posterior, i)
+def refit_type(pointer: Any, user_type: int, _: int) -> None:
+    """Refit the approximation of a type to the counts, starting from the last one."""
+    posterior = load_arguments(pointer)[0]
+    i, prior, workspace = user_type, posterior.prior, posterior.workspace
+    rates, preferences = workspace.rates, posterior.preferences[i]
+    displays, weighted_displays = posterior.displays[i], posterior.weighted_displays[i]
+    weighted_rewards, item_rewards = posterior.weighted_rewards[i], posterior.item_rewards[i]
+    position_rewards = posterior.position_rewards[i]
+    _mean_rates(prior, i, weighted_displays, weighted_rewards, preferences, rates)
+    _weight_cells(preferences, rates, displays, posterior.weights[i], weighted_displays)
+    _weight_rewards(posterior.weights[i], posterior.rewards[i], posterior.unit, weighted_rewards)
     if posterior.is_position_based:
-        _weight_position_rewards(posterior, i)
-    for _ in range(_NEWTON_STEPS):
-        _newton_step(posterior, i)
-    for _ in range(_FIT_STEPS):
-        _fit_prior(posterior, i)
+        for j in range(item_rewards.size):
+            item_rewards[j] = weighted_rewards[j]
+        _weight_position_rewards(posterior.weights[i], posterior.rewards[i], posterior.unit, position_rewards)
+        displays = weighted_displays
+    for _step in range(_NEWTON_STEPS):
+        _curve(posterior.logits[i], displays, item_rewards, position_rewards, workspace, preferences)
+        factor = posterior.factors[i]
+        cholesky_factor(workspace.curvature, factor)
+        solve_lower(factor, workspace.gradient)
+        solve_upper(factor, workspace.gradient)
+        _add_step(posterior.logits[i], workspace.gradient)
+        write_preferences(posterior.logits[i], posterior.is_position_based, preferences)
+    for _step in range(_FIT_STEPS):
+        _mean_rates(prior, i, weighted_displays, weighted_rewards, preferences, rates)
+        _fit_prior(prior, i, rates, weighted_rewards, posterior.rounds[i])
     posterior.refit_at[i] = max(posterior.rounds[i] * REFIT_GROWTH, posterior.rounds[i] + 1.0)
 
 
-@compiled
-def _warm_up(posterior: Posterior) -> None:
-    for _ in range(_WARM_UP_REFITS):
-        for i in range(posterior.rounds.size):
-            refit_posterior(posterior, i)
-
-
 @internal
-def _weight_cells(posterior: Posterior, user_type: int) -> None:
+def _weight_cells(
+    preferences: Floats, rates: Floats, displays: Floats, weights: Floats, weighted_displays: Floats
+) -> None:
     """Write the weight of each cell: 1 / (1 − p), p being its click rate.
 
     So weighted, a Poisson count is as uncertain, relative to its mean, as clicks are. In rounds with a click
     on one item the others have none, which counts do not show: weights conditional on the clicks of other
     items would be larger, and made one run in thirty learn slowly.
     """
-    i = user_type
-    n_positions, n_items = posterior.displays.shape[1:]
-    _mean_rates(posterior, i)
-    for j in range(n_items):
-        posterior.weighted_rewards[i, j] = 0.0
-    for k in range(n_positions):
-        for j in range(n_items):
-            rate = posterior.preferences[i, k] * posterior.workspace.rates[j]
-            weight = 1.0 / (1.0 - min(rate, _MAX_CLICK_RATE))
-            posterior.weights[i, k, j] = weight
-            posterior.weighted_displays[i, k, j] = weight * posterior.displays[i, k, j]
-            posterior.weighted_rewards[i, j] += weight * posterior.rewards[i, k, j] * posterior.unit
+    for k in range(preferences.size):
+        for j in range(rates.size):
+            weight = 1.0 / (1.0 - min(preferences[k] * rates[j], _MAX_CLICK_RATE))
+            weights[k, j] = weight
+            weighted_displays[k, j] = weight * displays[k, j]
 
 
 @internal
-def _weight_position_rewards(posterior: Posterior, user_type: int) -> None:
+def _weight_rewards(weights: Floats, rewards: Floats, unit: float, weighted_rewards: Floats) -> None:
+    for j in range(weighted_rewards.size):
+        weighted_rewards[j] = 0.0
+    for k in range(rewards.shape[0]):
+        for j in range(weighted_rewards.size):
+            weighted_rewards[j] += weights[k, j] * rewards[k, j] * unit
+
+
+@internal
+def _weight_position_rewards(weights: Floats, rewards: Floats, unit: float, position_rewards: Floats) -> None:
     """Write the rewards that positions are compared by if clicks at different positions are independent."""
-    i = user_type
-    n_positions, n_items = posterior.displays.shape[1:]
-    for j in range(n_items):
-        posterior.item_rewards[i, j] = posterior.weighted_rewards[i, j]
-    for k in range(n_positions):
+    for k in range(position_rewards.size):
         total = 0.0
-        for j in range(n_items):
-            total += posterior.weights[i, k, j] * posterior.rewards[i, k, j]
-        posterior.position_rewards[i, k] = total * posterior.unit
+        for j in range(rewards.shape[1]):
+            total += weights[k, j] * rewards[k, j]
+        position_rewards[k] = total * unit
 
 
 @internal
-def _mean_rates(posterior: Posterior, user_type: int) -> None:
+def _mean_rates(
+    prior: Prior,
+    user_type: int,
+    weighted_displays: Floats,
+    weighted_rewards: Floats,
+    preferences: Floats,
+    rates: Floats,
+) -> None:
     """Write the posterior mean of each item at the mode of ρ."""
-    i = user_type
-    shape, mean = posterior.prior.shape[0], posterior.prior.means[i]
-    rates = posterior.workspace.rates
+    shape, mean = prior.shape[0], prior.means[user_type]
     for j in range(rates.size):
         looks = 0.0
-        for k in range(posterior.preferences.shape[1]):
-            looks += posterior.weighted_displays[i, k, j] * posterior.preferences[i, k]
-        rates[j] = (shape + posterior.weighted_rewards[i, j]) / (shape / mean + looks)
+        for k in range(preferences.size):
+            looks += weighted_displays[k, j] * preferences[k]
+        rates[j] = (shape + weighted_rewards[j]) / (shape / mean + looks)
 
 
 @internal
-def _newton_step(posterior: Posterior, user_type: int) -> None:
-    """Take a Newton step on θ, each θ_k moving by at most 1; write the factor of the curvature before it.
+def _curve(
+    logits: Floats,
+    displays: Floats,
+    item_rewards: Floats,
+    position_rewards: Floats,
+    workspace: PosteriorWorkspace,
+    preferences: Floats,
+) -> None:
+    """Write the gradient and the curvature at θ, for a Newton step.
 
     Users who look at one position compare positions within rounds, where ratios of clicks vary exactly as
     those of Poisson counts do: cells are not weighted here. The prior of the means says little about
@@ -238,28 +271,21 @@ def _newton_step(posterior: Posterior, user_type: int) -> None:
     concave, and constant in Σ_k θ_k; a standard normal prior on that sum makes the mode unique. With
     position-based clicks it is the same of weighted rewards and displays.
     """
-    i = user_type
-    n_positions, n_items = posterior.displays.shape[1:]
-    gradient, shares, curvature = (
-        posterior.workspace.gradient,
-        posterior.workspace.shares,
-        posterior.workspace.curvature,
-    )
-    preferences = posterior.preferences[i]
-    displays = posterior.weighted_displays if posterior.is_position_based else posterior.displays
-    softmax(posterior.logits[i], preferences)
+    n_positions = preferences.size
+    gradient, shares, curvature = workspace.gradient, workspace.shares, workspace.curvature
+    write_preferences(logits, False, preferences)
     for k in range(n_positions):
-        gradient[k] = 1.0 + posterior.position_rewards[i, k] - n_positions * preferences[k]
+        gradient[k] = 1.0 + position_rewards[k] - n_positions * preferences[k]
         for other in range(k + 1):
             curvature[k, other] = 1.0 - n_positions * preferences[k] * preferences[other]
         curvature[k, k] += n_positions * preferences[k]
-    for j in range(n_items):
-        earned = posterior.item_rewards[i, j]
+    for j in range(item_rewards.size):
+        earned = item_rewards[j]
         if earned <= 0.0:
             continue
         looks = 0.0
         for k in range(n_positions):
-            shares[k] = displays[i, k, j] * preferences[k]
+            shares[k] = displays[k, j] * preferences[k]
             looks += shares[k]
         for k in range(n_positions):
             shares[k] /= looks
@@ -267,12 +293,6 @@ def _newton_step(posterior: Posterior, user_type: int) -> None:
             curvature[k, k] += earned * shares[k]
             for other in range(k + 1):
                 curvature[k, other] -= earned * shares[k] * shares[other]
-    factor = posterior.factors[i]
-    cholesky_factor(curvature, factor)
-    solve_lower(factor, gradient)
-    solve_upper(factor, gradient)
-    _add_step(posterior.logits[i], gradient)
-    _write_preferences(posterior, posterior.logits[i], preferences)
 
 
 @internal
@@ -289,23 +309,21 @@ def _add_step(logits: Floats, step: Floats) -> None:
 
 
 @internal
-def _fit_prior(posterior: Posterior, user_type: int) -> None:
-    """Take a step of expectation maximisation on the prior's mean c and its shape a.
+def _fit_prior(prior: Prior, user_type: int, rates: Floats, weighted_rewards: Floats, rounds: float) -> None:
+    """Take a step of expectation maximisation on the prior's mean c and its shape a, given mean rates.
 
     The best a for given expectations solves ln a − ψ(a) = ln E μ − E ln μ; the closed form is Minka's,
     accurate to 1.5%. A mean of less than one click in all rounds is not identifiable, and is raised to that.
     """
     i = user_type
-    prior, rates = posterior.prior, posterior.workspace.rates
     shape = prior.shape[0]
-    _mean_rates(posterior, i)
     total, logarithms = 0.0, 0.0
     for j in range(rates.size):
-        earned = shape + posterior.weighted_rewards[i, j]
+        earned = shape + weighted_rewards[j]
         total += rates[j]
         # E ln of a Gamma distribution of shape `earned` and mean `rates[j]`.
         logarithms += math.log(rates[j]) - _log_mean_gap(earned)
-    mean = max(total / rates.size, 1.0 / (posterior.rounds[i] + 2.0))
+    mean = max(total / rates.size, 1.0 / (rounds + 2.0))
     prior.means[i] = mean
     prior.log_mean_gaps[i] = math.log(mean) - logarithms / rates.size
     spread = 0.0
@@ -328,107 +346,137 @@ def _log_mean_gap(shape: float) -> float:
     return math.log(shape / a) + shift + tail
 
 
-@inlined
-def softmax(logits: Floats, shares: Floats) -> None:
-    """Write e^θ_k / Σ e^θ, shape (K,).
+@compiled
+def write_preferences(logits: Floats, is_position_based: bool, preferences: Floats) -> None:  # noqa: FBT001
+    """Write the preferences at θ, shape (K,): of sum 1, or of maximum 1 if clicks are position-based.
 
     Examples
     --------
-    >>> shares = np.zeros(2)
-    >>> softmax(np.log([3.0, 1.0]), shares)
-    >>> shares
+    >>> preferences = np.zeros(2)
+    >>> write_preferences(np.log([3.0, 1.0]), False, preferences)
+    >>> preferences
     array([0.75, 0.25])
     """
     largest = logits[0]
-    for k in range(1, shares.size):
+    for k in range(1, preferences.size):
         largest = max(largest, logits[k])
     total = 0.0
-    for k in range(shares.size):
-        shares[k] = math.exp(logits[k] - largest)
-        total += shares[k]
-    for k in range(shares.size):
-        shares[k] /= total
-
-
-@inlined
-def _write_preferences(posterior: Posterior, logits: Floats, preferences: Floats) -> None:
-    """Write the preferences at θ, shape (K,): of sum 1, or of maximum 1 if clicks are position-based."""
-    if not posterior.is_position_based:
-        softmax(logits, preferences)
-        return
-    largest = logits[0]
-    for k in range(1, logits.size):
-        largest = max(largest, logits[k])
-    for k in range(logits.size):
+    for k in range(preferences.size):
         preferences[k] = math.exp(logits[k] - largest)
+        total += preferences[k]
+    if not is_position_based:
+        for k in range(preferences.size):
+            preferences[k] /= total
 
 
-@inlined
-def sample_preferences(
-    posterior: Posterior, user_type: int, rng: np.random.Generator, preferences: Floats
-) -> None:
-    """Write a posterior sample of ρ or κ of one type, shape (K,)."""
-    if posterior.rounds[user_type] < _MAX_RESAMPLING_ROUNDS:
-        _resample_by_importance(posterior, user_type, rng, preferences)
-    else:
-        _propose(posterior, user_type, rng, preferences)
+def sample_type(pointer: Any, user_type: int, rng_address: int) -> None:
+    """Write a posterior sample of a type to the buffers: ρ or κ, then μ given these.
 
-
-@inlined
-def _propose(posterior: Posterior, user_type: int, rng: np.random.Generator, preferences: Floats) -> float:
-    """Write a sample from the normal approximation; return minus the logarithm of its density there."""
-    i = user_type
-    steps = posterior.workspace.gradient
-    squares, total = 0.0, 0.0
-    for k in range(preferences.size):
-        steps[k] = rng.standard_normal()
-        squares += steps[k] * steps[k]
-    solve_upper(posterior.factors[i], steps)
-    for k in range(preferences.size):
-        total += steps[k]
-        steps[k] += posterior.logits[i, k]
-    _write_preferences(posterior, steps, preferences)
-    return 0.5 * (squares - total * total)  # Σθ is sampled as well, but irrelevant
-
-
-@internal
-def _resample_by_importance(
-    posterior: Posterior, user_type: int, rng: np.random.Generator, preferences: Floats
-) -> None:
-    candidate = posterior.workspace.candidate
+    Preferences are a sample from the normal approximation; while rounds are few, one of several. The odds of
+    each are those of the density of θ, with the means integrated out, to the density of the approximation.
+    """
+    posterior, rng = load_arguments(pointer)[0], load_generator(rng_address)
+    i, prior, buffers, workspace = user_type, posterior.prior, posterior.buffers, posterior.workspace
+    preferences, steps, candidate = buffers.preferences, workspace.gradient, workspace.candidate
+    displays, weighted_displays = posterior.displays[i], posterior.weighted_displays[i]
+    is_position_based = posterior.is_position_based
+    is_resampled = posterior.rounds[i] < _MAX_RESAMPLING_ROUNDS
     first, total = 0.0, 0.0
-    for index in range(_CANDIDATES):
-        odds = _propose(posterior, user_type, rng, candidate)
-        odds += _log_posterior(posterior, user_type, candidate)
-        if index == 0:
-            first = odds
-        weight = math.exp(min(odds - first, 50.0))
-        total += weight
-        if rng.random() * total < weight:  # always for the first
-            for k in range(preferences.size):
-                preferences[k] = candidate[k]
+    for index in range(_CANDIDATES if is_resampled else 1):
+        _write_normals(rng, steps)
+        squares, length = 0.0, 0.0
+        for k in range(steps.size):
+            squares += steps[k] * steps[k]
+        solve_upper(posterior.factors[i], steps)
+        for k in range(steps.size):
+            length += steps[k]
+            steps[k] += posterior.logits[i, k]
+        write_preferences(steps, is_position_based, candidate)
+        if is_resampled:
+            odds = 0.5 * (squares - length * length)  # Σθ is sampled as well, but irrelevant
+            odds += _log_posterior(
+                prior,
+                i,
+                weighted_displays if is_position_based else displays,
+                posterior.item_rewards[i],
+                posterior.position_rewards[i],
+                is_position_based,
+                candidate,
+            )
+            if index == 0:
+                first = odds
+            weight = math.exp(min(odds - first, 50.0))
+            total += weight
+            if rng.random() * total >= weight:  # never for the first
+                continue
+        for k in range(steps.size):
+            preferences[k] = candidate[k]
+
+    normals, looks = workspace.normals, workspace.rates
+    prior_looks = prior.shape[0] / prior.means[i]
+    _write_normals(rng, normals[0])
+    _write_looks(0.0 if is_position_based else prior_looks, weighted_displays, preferences, looks)
+    inflation = variance_inflation(posterior.rounds[i])
+    weighted_rewards = posterior.weighted_rewards[i]
+    if is_position_based:
+        _write_normals(rng, normals[1])
+        _write_beta_means(
+            prior.shape[0],
+            prior_looks,
+            displays,
+            weighted_rewards,
+            preferences,
+            looks,
+            normals,
+            inflation,
+            buffers.means,
+        )
+    else:
+        _write_gamma_means(prior.shape[0], weighted_rewards, looks, normals[0], inflation, buffers.means)
 
 
 @internal
-def _log_posterior(posterior: Posterior, user_type: int, preferences: Floats) -> float:
+def _write_normals(rng: np.random.Generator, normals: Floats) -> None:
+    for index in range(normals.size):
+        normals[index] = rng.standard_normal()
+
+
+@internal
+def _write_looks(start: float, weighted_displays: Floats, preferences: Floats, looks: Floats) -> None:
+    """Write the weighted looks at each item, shape (M,), added to a start."""
+    for j in range(looks.size):
+        looks[j] = start
+    for k in range(preferences.size):
+        preference = preferences[k]
+        for j in range(looks.size):
+            looks[j] += preference * weighted_displays[k, j]
+
+
+@internal
+def _log_posterior(
+    prior: Prior,
+    user_type: int,
+    displays: Floats,
+    item_rewards: Floats,
+    position_rewards: Floats,
+    is_position_based: bool,  # noqa: FBT001
+    preferences: Floats,
+) -> float:
     """Return the log density of θ at its preferences, with the means integrated out."""
-    i = user_type
-    shape = posterior.prior.shape[0]
-    rate = shape / posterior.prior.means[i]
-    displays = posterior.displays
+    shape = prior.shape[0]
+    rate = shape / prior.means[user_type]
     total = 0.0
-    if posterior.is_position_based:
-        displays = posterior.weighted_displays
+    if is_position_based:
         for k in range(preferences.size):
             total += preferences[k]
         total = -preferences.size * math.log(total)  # shares of looks are uniform on the simplex, a priori
     for k in range(preferences.size):
-        total += (1.0 + posterior.position_rewards[i, k]) * math.log(preferences[k])
-    for j in range(posterior.item_rewards.shape[1]):
+        total += (1.0 + position_rewards[k]) * math.log(preferences[k])
+    for j in range(item_rewards.size):
         looks = rate
         for k in range(preferences.size):
-            looks += displays[i, k, j] * preferences[k]
-        total -= (shape + posterior.item_rewards[i, j]) * math.log(looks)
+            looks += displays[k, j] * preferences[k]
+        total -= (shape + item_rewards[j]) * math.log(looks)
     return total
 
 
@@ -445,43 +493,54 @@ def variance_inflation(rounds: float) -> float:
     )
 
 
-@inlined
-def sample_means(
-    posterior: Posterior, user_type: int, preferences: Floats, rng: np.random.Generator, means: Floats
+@internal
+def _write_gamma_means(
+    shape: float, weighted_rewards: Floats, looks: Floats, normals: Floats, inflation: float, means: Floats
 ) -> None:
-    """Write a posterior sample of μ of one type given its ρ, shape (M,), in units of the maximum reward.
+    """Write a sample of μ given ρ, shape (M,), in units of the maximum reward.
 
     A Gamma variable is its mean times (1 − v/9 + z √v/3)³ for a standard normal z, v one over its shape
     (Wilson and Hilferty 1931); v is multiplied by `variance_inflation`. Samples below the mean are raised
     to it (May et al. 2012, "Optimistic Bayesian sampling in contextual-bandit problems"): uncertainty is a
-    reason to show an item, never to hide it. Position-based clicks have Beta variables in place of these.
+    reason to show an item, never to hide it.
     """
-    i = user_type
-    normals, looks = posterior.workspace.normals, posterior.workspace.rates
-    shape = posterior.prior.shape[0]
-    rate = shape / posterior.prior.means[i]
-    inflation = variance_inflation(posterior.rounds[i])
     for j in range(means.size):
-        normals[j] = rng.standard_normal()
-        looks[j] = 0.0 if posterior.is_position_based else rate
-    for k in range(preferences.size):
-        preference = preferences[k]
-        for j in range(means.size):
-            looks[j] += preference * posterior.weighted_displays[i, k, j]
-    if posterior.is_position_based:
-        _sample_position_based_means(posterior, i, preferences, rng, means)
-        return
-    for j in range(means.size):
-        earned = shape + posterior.weighted_rewards[i, j]
+        earned = shape + weighted_rewards[j]
         spread = inflation / earned
         root = 1.0 - spread * (1.0 / 9.0) + normals[j] * math.sqrt(spread) * (1.0 / 3.0)
         factor = root * root * root
         means[j] = earned / looks[j] * max(factor, 1.0 + _TIE_BREAK * (factor - 1.0))
 
 
-@inlined
+@internal
+def _write_beta_means(
+    shape: float,
+    prior_looks: float,
+    displays: Floats,
+    weighted_rewards: Floats,
+    preferences: Floats,
+    looks: Floats,
+    normals: Floats,
+    inflation: float,
+    means: Floats,
+) -> None:
+    """Write a sample of μ given κ, shape (M,), raised as in `_write_gamma_means`."""
+    for j in range(means.size):
+        kappa, clicks, misses = _position_based_shape(
+            displays, j, preferences, shape + weighted_rewards[j], prior_looks, looks[j]
+        )
+        mean = clicks / (clicks + misses) / kappa
+        clicked = _gamma(clicks, normals[0, j], inflation)
+        missed = _gamma(misses, normals[1, j], inflation)
+        sample = clicked / max(clicked + missed, _NO_LOOKS) / kappa
+        if sample > 1.0:
+            sample = 1.0 / sample  # reflected, in place of truncated
+        means[j] = max(sample, mean + _TIE_BREAK * (sample - mean))
+
+
+@internal
 def _position_based_shape(
-    posterior: Posterior, user_type: int, item: int, preferences: Floats, looks: float
+    displays: Floats, item: int, preferences: Floats, earned: float, prior_looks: float, looks: float
 ) -> tuple[float, float, float]:
     """Return (κ, a, b): given the preferences, the item's mean is a Beta(a, b) variable over κ, at most 1.
 
@@ -490,14 +549,23 @@ def _position_based_shape(
     displays at their mean κ, weighted by looks, with the same posterior mean and information. A Gamma
     variable would have too heavy an upper tail near 1; a Beta variable for x itself, too light a one for
     items that were unlucky where users seldom look.
+
+    Parameters
+    ----------
+    displays
+        Displays of the type, shape (K, M).
+    item, preferences
+        The item, and preferences of shape (K,).
+    earned
+        Weighted rewards of the item and of the prior.
+    prior_looks, looks
+        Looks of the prior, and weighted looks at the item.
     """
-    i, j = user_type, item
-    shape = posterior.prior.shape[0]
-    prior_looks = shape / posterior.prior.means[i]
-    mean = min((shape + posterior.weighted_rewards[i, j]) / (prior_looks + looks), _MAX_MEAN)
+    j = item
+    mean = min(earned / (prior_looks + looks), _MAX_MEAN)
     seen, squares = _NO_LOOKS, _NO_LOOKS
     for k in range(preferences.size):
-        looked = posterior.displays[i, k, j] * preferences[k]
+        looked = displays[k, j] * preferences[k]
         seen += looked
         squares += looked * preferences[k]
     kappa = squares / seen
@@ -506,43 +574,45 @@ def _position_based_shape(
     rate = (mean * seen + 0.5) / (seen + 1.0)
     n = prior_looks
     for k in range(preferences.size):
-        looked = posterior.displays[i, k, j] * preferences[k]
+        looked = displays[k, j] * preferences[k]
         n += looked * (1.0 - kappa * rate) / (1.0 - preferences[k] * rate)
     n /= kappa
     return kappa, n * kappa * mean, n * (1.0 - kappa * mean)
 
 
-@compiled
 def fit_position_based_means(
     posterior: Posterior, user_type: int, preferences: Floats, kappas: Floats, clicks: Floats, misses: Floats
 ) -> None:
     """Write (κ, a, b) of the means given samples of preferences, shape (S, K); results have shape (S, M)."""
+    i, shape = user_type, posterior.prior.shape[0]
+    _fit_position_based_means(
+        posterior.displays[i],
+        posterior.weighted_displays[i],
+        shape + posterior.weighted_rewards[i],
+        shape / posterior.prior.means[i],
+        *(preferences, kappas, clicks, misses),
+    )
+
+
+@compiled
+def _fit_position_based_means(
+    displays: Floats,
+    weighted_displays: Floats,
+    earned: Floats,
+    prior_looks: float,
+    preferences: Floats,
+    kappas: Floats,
+    clicks: Floats,
+    misses: Floats,
+) -> None:
     for row in range(preferences.shape[0]):
         for j in range(kappas.shape[1]):
             looks = 0.0
             for k in range(preferences.shape[1]):
-                looks += preferences[row, k] * posterior.weighted_displays[user_type, k, j]
+                looks += preferences[row, k] * weighted_displays[k, j]
             kappas[row, j], clicks[row, j], misses[row, j] = _position_based_shape(
-                posterior, user_type, j, preferences[row], looks
+                displays, j, preferences[row], earned[j], prior_looks, looks
             )
-
-
-@internal
-def _sample_position_based_means(
-    posterior: Posterior, user_type: int, preferences: Floats, rng: np.random.Generator, means: Floats
-) -> None:
-    """Write a sample of μ given κ, from normals and looks of the workspace, raised as in `sample_means`."""
-    normals, looks = posterior.workspace.normals, posterior.workspace.rates
-    inflation = variance_inflation(posterior.rounds[user_type])
-    for j in range(means.size):
-        kappa, clicks, misses = _position_based_shape(posterior, user_type, j, preferences, looks[j])
-        mean = clicks / (clicks + misses) / kappa
-        clicked = _gamma(clicks, normals[j], inflation)
-        missed = _gamma(misses, rng.standard_normal(), inflation)
-        sample = clicked / max(clicked + missed, _NO_LOOKS) / kappa
-        if sample > 1.0:
-            sample = 1.0 / sample  # reflected, in place of truncated
-        means[j] = max(sample, mean + _TIE_BREAK * (sample - mean))
 
 
 @inlined

@@ -12,6 +12,12 @@ from banditrank.counts._counts import Counts
 from banditrank.model._click_models import RankOneClickModel, check_rank_one
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies._bound_posterior import (
+    PosteriorHandle,
+    bind_posterior,
+    sample_posterior,
+    update_posterior,
+)
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import (
     LoopSolver,
@@ -20,14 +26,6 @@ from banditrank.policies._loop_solvers import (
     init_loop_solver,
     optimality_gaps,
     solve_in_loop,
-)
-from banditrank.policies._posterior import (
-    Posterior,
-    init_posterior,
-    refit_posterior,
-    sample_means,
-    sample_preferences,
-    update_posterior,
 )
 from banditrank.policies._restricted_solver import (
     RestrictedSolver,
@@ -46,11 +44,9 @@ Indices = NDArray[np.uintp]
 
 
 class ThompsonPersonalizedState(NamedTuple):
-    """The posterior, and the last sample of one type."""
+    """The posterior with the last sample of one type, and its ranking in the making."""
 
-    posterior: Posterior
-    preferences: Floats  # (K,)
-    means: Floats  # (M,)
+    posterior: PosteriorHandle
     positions: Indices  # (K,) by decreasing preference
     leaders: Indices  # (K,) items by decreasing mean
 
@@ -58,7 +54,7 @@ class ThompsonPersonalizedState(NamedTuple):
 class ThompsonEqualState(NamedTuple):
     """The posterior, the last sample of all types as the solver's instance, and the solver."""
 
-    posterior: Posterior
+    posterior: PosteriorHandle
     instance: Instance
     solver: LoopSolver
     is_deferred: NDArray[np.int8]  # (1,) 1 if only the sample is needed, see `Kernel`
@@ -73,13 +69,9 @@ def _rank_personalized(
     rng: np.random.Generator,
     ranking: Indices,
 ) -> None:
-    posterior = state.posterior
-    if posterior.rounds[user_type] >= posterior.refit_at[user_type]:
-        refit_posterior(posterior, user_type)
-    sample_preferences(posterior, user_type, rng, state.preferences)
-    sample_means(posterior, user_type, state.preferences, rng, state.means)
-    top_k(state.preferences, state.positions)
-    top_k(state.means, state.leaders)
+    sample_posterior(state.posterior, user_type, rng)
+    top_k(state.posterior.preferences, state.positions)
+    top_k(state.posterior.means, state.leaders)
     assign_in_order(state.leaders, state.positions, ranking)
 
 
@@ -95,20 +87,19 @@ def _observe(
 
 
 @internal
-def _sample_instance(posterior: Posterior, instance: Instance, rng: np.random.Generator) -> None:
+def _sample_instance(posterior: PosteriorHandle, instance: Instance, rng: np.random.Generator) -> None:
     """Write a posterior sample of all types, and their weights: arrivals plus 1, normalised."""
     n_user_types = posterior.arrivals.size
     total = float(n_user_types)
     for i in range(n_user_types):
         total += posterior.arrivals[i]
     for i in range(n_user_types):
-        if posterior.rounds[i] >= posterior.refit_at[i]:
-            refit_posterior(posterior, i)
         instance.weights[i] = (posterior.arrivals[i] + 1.0) / total
-        sample_preferences(posterior, i, rng, instance.preferences[i])
-        sample_means(posterior, i, instance.preferences[i], rng, instance.means[i])
-        for j in range(instance.means.shape[1]):
-            instance.means[i, j] /= posterior.unit
+        sample_posterior(posterior, i, rng)
+        for k in range(posterior.preferences.size):
+            instance.preferences[i, k] = posterior.preferences[k]
+        for j in range(posterior.means.size):
+            instance.means[i, j] = posterior.means[j] / posterior.unit
 
 
 @inlined
@@ -136,7 +127,7 @@ def _choose_personalized(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: Indices,
 ) -> None:
-    place_best(restriction, state.means, state.preferences, ranking)
+    place_best(restriction, state.posterior.means, state.posterior.preferences, ranking)
 
 
 @inlined
@@ -240,12 +231,12 @@ class ThompsonRank(CompiledPolicy):
     def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - the posterior depends on counts alone
         """Return the posterior given counts, and workspaces."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
-        posterior = init_posterior(
+        posterior = bind_posterior(
             counts, self.max_reward, is_position_based=self.click_model == "position-based"
         )
         if self.treatment == "personalized":
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
-            return ThompsonPersonalizedState(posterior, np.zeros(k), np.zeros(m), positions, leaders)
+            return ThompsonPersonalizedState(posterior, positions, leaders)
         solver = self._loop_solver(n_items=m, n_positions=k)
         loop_solver = init_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
         instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
@@ -270,8 +261,9 @@ class ThompsonRank(CompiledPolicy):
     def sampled_problem(self, state: Any) -> SampledProblem:
         """Return the posterior sample of the last ranking: of one type, or of all under equal treatment."""
         if self.treatment == "personalized":
-            means = state.means / state.posterior.unit
-            return SampledProblem(np.ones(1), state.preferences[None].copy(), means[None])
+            posterior = state.posterior
+            means = posterior.means / posterior.unit
+            return SampledProblem(np.ones(1), posterior.preferences[None].copy(), means[None])
         instance = state.instance
         return SampledProblem(instance.weights.copy(), instance.preferences.copy(), instance.means.copy())
 

@@ -136,8 +136,8 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
         (most_clicked(), {}),
     ):
         asked = {"problem": problem, "horizon": 1000, "replications": 3, "seed": 3, **settings}
+        here = simulate(policy, **asked)  # first: compiles what the processes of Ray then load
         there = simulate(policy, **asked, backend=ray_here)
-        here = simulate(policy, **asked)
         assert there.is_complete
         assert np.array_equal(here.regret, there.regret), (policy, settings)
         assert np.array_equal(here.initial_rounds, there.initial_rounds)
