@@ -6,7 +6,7 @@ export interface ClientOptions {
   apiKey?: string;
   /** Time limit of `rank` in milliseconds; 1000 by default. */
   timeoutMs?: number;
-  /** Items to show when the service is away and no ranking is known; none by default. */
+  /** Items to show when the service is unavailable and no ranking is known; none by default. */
   defaultOrder?: readonly string[];
 }
 
@@ -37,7 +37,7 @@ export interface IssuedRanking {
   isDefault: false;
 }
 
-/** The last known ranking or the default order, returned while the service is away. It takes no feedback. */
+/** The last known ranking or the default order, returned while the service is unavailable. It takes no feedback. */
 export interface DefaultRanking {
   id: null;
   /** Items in order of positions. */
@@ -110,7 +110,7 @@ export class BanditRank {
   /**
    * Return a ranking for a user of a type, within the time limit.
    *
-   * If the service is away, too slow or responds with 5xx, 408 or 429, the result is a default ranking: the last
+   * If the service is unavailable, too slow or responds with 5xx, 408 or 429, the result is a default ranking: the last
    * known ranking for this surface and user type, or else the default order. Both follow `candidates`, `exclude` and
    * `pinned`, and are filled up with the default order and the candidates.
    *
@@ -124,7 +124,7 @@ export class BanditRank {
    * The request outlives the page, and is retried up to three times: repeated feedback counts once.
    *
    * @throws {BanditRankError} If the service refuses the feedback, or responds with an error to all attempts.
-   * @throws {Error} If the service is away: the error of `fetch`.
+   * @throws {Error} If the service is unavailable: the error of `fetch`.
    */
   feedback(ranking: Pick<Ranking, "id">, feedback?: Feedback): Promise<FeedbackStatus>;
 
