@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         confidence_intervals,
         estimate,
     )
+    from banditrank.evaluation import evaluate
+    from banditrank.logs import replay, warm_start
     from banditrank.model import (
         BernoulliRewards,
         BetaRewards,
@@ -171,6 +173,7 @@ __all__ = [
     "equal_regret",
     "equality_report",
     "estimate",
+    "evaluate",
     "kdd2012",
     "load_problem",
     "make_policy",
@@ -182,6 +185,7 @@ __all__ = [
     "plot_frontier",
     "plot_regret",
     "ramp",
+    "replay",
     "save_frontier_plot",
     "save_plot",
     "sigmoid",
@@ -189,6 +193,7 @@ __all__ = [
     "solve",
     "to_frame",
     "user_type_values",
+    "warm_start",
 ]
 
 if not TYPE_CHECKING:  # type checkers would accept any name
@@ -228,6 +233,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "confidence_intervals",
                 "estimate",
             ),
+            "evaluation": ("evaluate",),
+            "logs": ("replay", "warm_start"),
             "model": (
                 "BernoulliRewards",
                 "BetaRewards",

@@ -123,12 +123,13 @@ def study(
     n_visits: int,
     n_items: int = 12,
     n_positions: int = 4,
+    means: tuple[float, float] = (0.1, 0.5),
     utility: str = "utilitarian",
 ) -> dict[tuple[str, str], ValueFigures]:
     """Return the figures of each kind and estimator over many simulated logs, each of another problem."""
     records: dict[tuple[str, str], list[ValueRecord]] = defaultdict(list)
     for seed in seeds:
-        problem = make_log_problem(seed, n_items=n_items, n_positions=n_positions)
+        problem = make_log_problem(seed, n_items=n_items, n_positions=n_positions, means=means)
         rng = np.random.default_rng([seed, n_visits])
         visits = simulate_visits(problem, logging, n_visits, click_model, rng)
         cube = visits.cube(has_propensities=visits.propensities is not None)

@@ -1,1 +1,25 @@
-"""Counts from click logs, in bounded memory."""
+"""Counts from click logs, in bounded memory; replay of policies, and surfaces that start learned."""
+
+from typing import TYPE_CHECKING
+
+from banditrank._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from banditrank.logs._replay import Replay, replay
+    from banditrank.logs._warm_start import WarmStart, warm_start
+
+__all__ = [
+    "Replay",
+    "WarmStart",
+    "replay",
+    "warm_start",
+]
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_replay": ("Replay", "replay"),
+            "_warm_start": ("WarmStart", "warm_start"),
+        },
+    )
