@@ -1,0 +1,22 @@
+"""Samples of the ranking lists of a cube, of bounded size."""
+
+import numpy as np
+
+from banditrank.counts._click_cube import ClickCube, CubeLists
+
+
+def sample_lists(cube: ClickCube, maximum: int) -> CubeLists:
+    """Return all distinct lists, or a random sample of them if there are more than the maximum.
+
+    Parameters
+    ----------
+    cube
+        The counts of a log.
+    maximum
+        Maximum number of distinct lists.
+    """
+    lists = cube.lists
+    if lists.fold.size <= maximum:
+        return lists
+    chosen = np.sort(np.random.default_rng(0).choice(lists.fold.size, maximum, replace=False))
+    return CubeLists(*(column[chosen] for column in lists))

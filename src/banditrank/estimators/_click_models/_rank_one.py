@@ -1,0 +1,126 @@
+"""Rates of rank one, p = μ_j γ_c: one fit, information and intervals for position-based and user-browsing.
+
+The columns c are positions, or pairs of the last click above and a position. With w = T p / (1 − p), the
+information about ln γ after eliminating ln μ is the graph Laplacian L = diag(w_·c) − Wᵀ diag(1 / w_j·) W, and
+the variance of ln γ_c / γ_d is the effective resistance (e_c − e_d)ᵀ L⁺ (e_c − e_d).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.estimators._binomial_likelihood import maximize_rank_one
+from banditrank.estimators._click_models._item_position_graph import GraphComponents, find_components
+from banditrank.estimators._position_based_intervals import position_based_intervals
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+_TOLERANCE = 1e-9
+_MAX_ITERATIONS = 3000
+
+
+class RankOneFit(NamedTuple):
+    """Factors of one table; the largest γ of the main component is 1.
+
+    Attributes
+    ----------
+    gamma, means
+        Factors, shapes (C,) and (M,); their products are rates also where the factors are not identified.
+    components
+        What the log can compare.
+    """
+
+    gamma: Floats
+    means: Floats
+    components: GraphComponents
+
+
+class RankOneIntervals(NamedTuple):
+    """Estimates and intervals of the identified factors; NaN elsewhere.
+
+    Attributes
+    ----------
+    gamma, gamma_ends
+        Shapes (C,) and (C, 2).
+    means, mean_ends
+        Shapes (M,) and (M, 2).
+    """
+
+    gamma: Floats
+    gamma_ends: Floats
+    means: Floats
+    mean_ends: Floats
+
+
+def fit_rank_one(displays: Floats, clicks: Floats) -> RankOneFit:
+    """Return the factors of maximum likelihood.
+
+    Parameters
+    ----------
+    displays, clicks
+        Shape (M, C).
+
+    Examples
+    --------
+    >>> displays = np.full((2, 2), 100.0)
+    >>> fit = fit_rank_one(displays, np.array([[80.0, 40.0], [40.0, 20.0]]))
+    >>> fit.gamma.round(6), fit.means.round(6)
+    (array([1. , 0.5]), array([0.8, 0.4]))
+    """
+    is_used = displays.any(axis=0)
+    gamma, means = np.ones(displays.shape[1]), np.zeros(displays.shape[0])
+    if is_used.any():
+        gamma[is_used], means = maximize_rank_one(
+            np.ascontiguousarray(displays[:, is_used].T),
+            np.ascontiguousarray(clicks[:, is_used].T),
+            tolerance=_TOLERANCE,
+            max_iterations=_MAX_ITERATIONS,
+        )
+    components = find_components(displays, clicks)
+    largest = gamma[components.of_column == 0].max(initial=0.0)
+    if largest > 0:
+        gamma, means = gamma / largest, means * largest
+    return RankOneFit(gamma, means, components)
+
+
+def rank_one_intervals(displays: Floats, clicks: Floats, fit: RankOneFit, level: float) -> RankOneIntervals:
+    """Return estimates and intervals of the identified factors.
+
+    Factors of columns are identified in the component with the most clicks, if it has two columns or more.
+    Means are identified there, too, or if there is a single column: they are click rates, then.
+
+    Parameters
+    ----------
+    displays, clicks
+        Shape (M, C).
+    fit
+        Their fit.
+    level
+        Confidence level.
+    """
+    gamma, means = np.full(fit.gamma.size, np.nan), np.full(fit.means.size, np.nan)
+    gamma_ends, mean_ends = np.full((gamma.size, 2), np.nan), np.full((means.size, 2), np.nan)
+    columns = np.flatnonzero(fit.components.of_column == 0)
+    n_used = int(displays.any(axis=0).sum())
+    if columns.size < 2 and (columns.size == 0 or n_used > 1):
+        return RankOneIntervals(gamma, gamma_ends, means, mean_ends)
+    of_item = fit.components.of_item
+    is_unclicked = (clicks.sum(axis=1) == 0) & displays[:, columns].any(axis=1)
+    rows = np.flatnonzero((of_item == 0) | is_unclicked)
+    part, part_clicks = displays[np.ix_(rows, columns)], clicks[np.ix_(rows, columns)]
+    chosen_gamma, chosen_means = fit.gamma[columns], np.minimum(fit.means[rows], 1.0)
+    ends, row_ends = position_based_intervals(part, part_clicks, chosen_gamma, chosen_means, level)
+    is_open = (row_ends[:, 0] <= 0) & (row_ends[:, 1] >= 1)
+    means[rows], mean_ends[rows] = (
+        np.where(is_open, np.nan, chosen_means),
+        np.where(is_open[:, None], np.nan, row_ends),
+    )
+    if columns.size > 1:
+        is_open = (ends[:, 0] <= 0) & (ends[:, 1] >= 1)
+        gamma[columns], gamma_ends[columns] = (
+            np.where(is_open, np.nan, chosen_gamma),
+            np.where(is_open[:, None], np.nan, ends),
+        )
+    return RankOneIntervals(gamma, gamma_ends, means, mean_ends)
