@@ -12,6 +12,7 @@ Logs with visits (several rows with one visit id, or a row a visit) also have th
 of clicks, and the ranking lists themselves as far as they were retained.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -254,7 +255,7 @@ class ClickCube(Tabular):
             n_positions,
             _aggregate(cells, _CELL_KEYS),
             _aggregate(visits, _VISIT_KEYS),
-            _aggregate_lists(CubeLists(folds, types, shown, bits, np.ones(n))),
+            aggregate_lists(CubeLists(folds, types, shown, bits, np.ones(n))),
         )
 
     @property
@@ -360,7 +361,7 @@ class ClickCube(Tabular):
                 cube,
                 n_positions=n_positions,
                 cells=_filter(cube.cells, cube.cells.position < n_positions),
-                lists=_aggregate_lists(lists._replace(items=lists.items[:, :n_positions], clicks=bits)),
+                lists=aggregate_lists(lists._replace(items=lists.items[:, :n_positions], clicks=bits)),
             )
         return cube
 
@@ -391,7 +392,7 @@ class ClickCube(Tabular):
             type_values=type_values,
             cells=_aggregate(self.cells._replace(user_type=new[self.cells.user_type]), _CELL_KEYS),
             visits=_aggregate(self.visits._replace(user_type=new[self.visits.user_type]), _VISIT_KEYS),
-            lists=_aggregate_lists(self.lists._replace(user_type=new[self.lists.user_type])),
+            lists=aggregate_lists(self.lists._replace(user_type=new[self.lists.user_type])),
         )
 
     def most_shown_items(self, count: int) -> list[int]:
@@ -467,7 +468,7 @@ class ClickCube(Tabular):
             width,
             _aggregate(_concatenate([one.cells for one in parts]), _CELL_KEYS),
             _aggregate(_concatenate([one.visits for one in parts]), _VISIT_KEYS),
-            _aggregate_lists(_concatenate([_widen(one.lists, width) for one in parts])),
+            aggregate_lists(_concatenate([_widen(one.lists, width) for one in parts])),
             merge_metadata(self.metadata, other.metadata),
         )
 
@@ -617,15 +618,39 @@ def _names(names: Sequence[str] | None, prefix: str, count: int) -> tuple[str, .
     )
 
 
+def aggregate_cells(cells: CubeCells) -> CubeCells:
+    """Return one row for each cell, sorted by its coordinates, with values summed."""
+    return _aggregate(cells, _CELL_KEYS)
+
+
+def aggregate_visits(visits: CubeVisits) -> CubeVisits:
+    """Return one row for each combination of keys, sorted, with the number of visits summed."""
+    return _aggregate(visits, _VISIT_KEYS)
+
+
 def _aggregate(table: _Table, keys: Sequence[str]) -> _Table:
     """Return a table with one row for each combination of keys, sorted, and values summed."""
     columns = table._asdict()
-    order = np.lexsort([columns[key] for key in reversed(keys)])
-    starts = np.zeros(order.size, dtype=np.bool_)
-    starts[:1] = True
-    for key in keys:
-        ordered = columns[key][order]
-        starts[1:] |= ordered[1:] != ordered[:-1]
+    lows = [int(columns[key].min()) if columns[key].size else 0 for key in keys]
+    sizes = [
+        int(columns[key].max()) - low + 1 if columns[key].size else 1
+        for key, low in zip(keys, lows, strict=True)
+    ]
+    if math.prod(sizes) < 2**62:  # a single number is sorted several times as fast as columns
+        combined = np.zeros(columns[keys[0]].size, dtype=np.int64)
+        for key, low, size in zip(keys, lows, sizes, strict=True):
+            combined = combined * size + (columns[key] - low)
+        order = np.argsort(combined, kind="stable")
+        ordered = combined[order]
+        starts = np.ones(order.size, dtype=np.bool_)
+        starts[1:] = ordered[1:] != ordered[:-1]
+    else:
+        order = np.lexsort([columns[key] for key in reversed(keys)])
+        starts = np.zeros(order.size, dtype=np.bool_)
+        starts[:1] = True
+        for key in keys:
+            ordered = columns[key][order]
+            starts[1:] |= ordered[1:] != ordered[:-1]
     first = np.flatnonzero(starts)
     merged = {
         name: column[order][first]
@@ -638,7 +663,8 @@ def _aggregate(table: _Table, keys: Sequence[str]) -> _Table:
     return type(table)(**merged)
 
 
-def _aggregate_lists(lists: CubeLists) -> CubeLists:
+def aggregate_lists(lists: CubeLists) -> CubeLists:
+    """Return each list once, with its number of visits."""
     if not lists.fold.size:
         return lists
     keys = np.column_stack([lists.fold, lists.user_type, lists.clicks, lists.items])
