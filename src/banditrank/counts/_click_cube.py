@@ -8,12 +8,14 @@ with ``+``. Its size does not depend on the number of rows of the log:
 * periods show drift;
 * the last click above a display is what browsing models condition on. Summed over it, the cube is `Counts`.
 
-Logs with visits (several rows with one visit id, or a row a visit) also have the number of visits by number of
-clicks, and the ranking lists themselves as far as they were retained.
+Logs with visits (several rows with one visit id, or a row a visit) also have the number of visits by number
+of clicks, and the ranking lists themselves as far as they were retained.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -34,7 +36,7 @@ MAX_POSITIONS = 62
 """Maximum number of positions of a cube: the clicks of a visit are the bits of an integer."""
 
 UNKNOWN = -1
-"""``above`` of a log without visits, ``fold`` of a log without users and visits, and an empty position of a list."""
+"""``above`` without visits, ``fold`` without users and visits, and an empty position of a list."""
 
 MAX_DENSE_CELLS = 100_000_000
 """Maximum number of cells, empty ones included, of a table with all axes."""
@@ -46,8 +48,8 @@ class CubeCells(NamedTuple):
     Attributes
     ----------
     period, fold, user_type, item, position, above
-        Coordinates, from 0; `UNKNOWN` where the log does not tell. ``above`` is 0 without a click above, and k
-        for a last click above at position k − 1.
+        Coordinates, from 0; `UNKNOWN` where the log does not tell. ``above`` is 0 without a click above, and
+        k for a last click above at position k − 1.
     displays, clicks
         Number of displays, and of clicks on them.
     examined
@@ -253,7 +255,7 @@ class ClickCube(Tabular):
             n_positions,
             _aggregate(cells, _CELL_KEYS),
             _aggregate(visits, _VISIT_KEYS),
-            _aggregate_lists(CubeLists(folds, types, shown, bits, np.ones(n))),
+            aggregate_lists(CubeLists(folds, types, shown, bits, np.ones(n))),
         )
 
     @property
@@ -359,7 +361,7 @@ class ClickCube(Tabular):
                 cube,
                 n_positions=n_positions,
                 cells=_filter(cube.cells, cube.cells.position < n_positions),
-                lists=_aggregate_lists(lists._replace(items=lists.items[:, :n_positions], clicks=bits)),
+                lists=aggregate_lists(lists._replace(items=lists.items[:, :n_positions], clicks=bits)),
             )
         return cube
 
@@ -390,7 +392,7 @@ class ClickCube(Tabular):
             type_values=type_values,
             cells=_aggregate(self.cells._replace(user_type=new[self.cells.user_type]), _CELL_KEYS),
             visits=_aggregate(self.visits._replace(user_type=new[self.visits.user_type]), _VISIT_KEYS),
-            lists=_aggregate_lists(self.lists._replace(user_type=new[self.lists.user_type])),
+            lists=aggregate_lists(self.lists._replace(user_type=new[self.lists.user_type])),
         )
 
     def most_shown_items(self, count: int) -> list[int]:
@@ -424,6 +426,25 @@ class ClickCube(Tabular):
         together = _concatenate([split, _filter(spread, spread.displays > 0)])
         return replace(self, cells=_aggregate(together, _CELL_KEYS))
 
+    def save(self, path: str | Path) -> None:
+        """Write the cube to a directory, which `load_cube` reads.
+
+        Parameters
+        ----------
+        path
+            Directory to create, or an earlier cube to replace; its parent must exist.
+
+        Raises
+        ------
+        InvalidInputError
+            If the path exists and is not a cube, or cannot be written.
+        MissingDependencyError
+            If PyArrow is not installed.
+        """
+        from banditrank.counts._cube_files import save_cube  # noqa: PLC0415 - imports this module
+
+        save_cube(self, path)
+
     def __add__(self, other: "ClickCube") -> "ClickCube":
         if not isinstance(other, ClickCube):
             return NotImplemented
@@ -447,7 +468,8 @@ class ClickCube(Tabular):
             width,
             _aggregate(_concatenate([one.cells for one in parts]), _CELL_KEYS),
             _aggregate(_concatenate([one.visits for one in parts]), _VISIT_KEYS),
-            _aggregate_lists(_concatenate([_widen(one.lists, width) for one in parts])),
+            aggregate_lists(_concatenate([_widen(one.lists, width) for one in parts])),
+            merge_metadata(self.metadata, other.metadata),
         )
 
     def _dense(self, values: Floats, shape: tuple[int, ...], axes: Sequence[str]) -> Floats:
@@ -460,7 +482,7 @@ class ClickCube(Tabular):
         if any(coordinate.size and coordinate.min() < 0 for coordinate in coordinates):
             raise InvalidInputError("cube", f"must have a known {' and '.join(axes)} in all cells", "unknown")
         flat = np.ravel_multi_index(coordinates, shape)
-        return np.bincount(flat, values, int(np.prod(shape))).reshape(shape)
+        return np.bincount(flat, values, int(np.prod(shape))).astype(np.float64, copy=False).reshape(shape)
 
     def _columns(self) -> Columns:
         cells, types = self.cells, np.array(self.user_types, dtype=object)
@@ -473,6 +495,62 @@ class ClickCube(Tabular):
             "above": cells.above,
             **{name: getattr(cells, name) for name in CubeCells._fields[6:]},
         }
+
+
+def merge_metadata(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of merged cubes.
+
+    Numbers of rows by reason are added, lists are joined without repetition, and of other values those that
+    both have in common are kept.
+
+    Examples
+    --------
+    >>> merge_metadata({"rows": {"counted": 2}, "files": ["a"]}, {"rows": {"counted": 3}, "files": ["b"]})
+    {'rows': {'counted': 5}, 'files': ['a', 'b']}
+    """
+    if not one or not other:
+        return dict(one or other)
+    merged: dict[str, Any] = {}
+    for name, value in one.items():
+        added = other.get(name)
+        if name == "rows":
+            counts = added or {}
+            merged[name] = {
+                reason: value.get(reason, 0) + counts.get(reason, 0)
+                for reason in dict.fromkeys([*value, *counts])
+            }
+        elif isinstance(value, list) and isinstance(added, list):
+            merged[name] = value + [each for each in added if each not in value]
+        elif value == added:
+            merged[name] = value
+    return merged
+
+
+def merge_cubes(cubes: Sequence[ClickCube]) -> ClickCube:
+    """Return the sum of cubes of parts of a log.
+
+    Parameters
+    ----------
+    cubes
+        At least one cube. No visit may be in two of them, because its clicks would be counted apart.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, or their type columns differ, or only some have visits.
+
+    Examples
+    --------
+    >>> cube = ClickCube.from_visits([0, 0], [[0, 1], [1, 0]], [[1, 0], [0, 0]])
+    >>> merge_cubes([cube, cube, cube]).n_visits
+    6.0
+    """
+    if not cubes:
+        raise InvalidInputError("cubes", "must be at least one", 0)
+    total = cubes[0]
+    for cube in cubes[1:]:
+        total = total + cube
+    return total
 
 
 def _renumbered(
@@ -500,10 +578,10 @@ def _renumbered(
 
 def _renumber_types(cube: ClickCube, chosen: Sequence[int]) -> ClickCube:
     new = _inverse(chosen, len(cube.type_values))
-    cells, visits, lists = (
-        _filter(one._replace(user_type=new[one.user_type]), new[one.user_type] >= 0)
-        for one in (cube.cells, cube.visits, cube.lists)
-    )
+    cells, visits, lists = cube.cells, cube.visits, cube.lists
+    cells = _filter(cells._replace(user_type=new[cells.user_type]), new[cells.user_type] >= 0)
+    visits = _filter(visits._replace(user_type=new[visits.user_type]), new[visits.user_type] >= 0)
+    lists = _filter(lists._replace(user_type=new[lists.user_type]), new[lists.user_type] >= 0)
     return replace(
         cube,
         type_values=tuple(cube.type_values[i] for i in chosen),
@@ -540,15 +618,39 @@ def _names(names: Sequence[str] | None, prefix: str, count: int) -> tuple[str, .
     )
 
 
+def aggregate_cells(cells: CubeCells) -> CubeCells:
+    """Return one row for each cell, sorted by its coordinates, with values summed."""
+    return _aggregate(cells, _CELL_KEYS)
+
+
+def aggregate_visits(visits: CubeVisits) -> CubeVisits:
+    """Return one row for each combination of keys, sorted, with the number of visits summed."""
+    return _aggregate(visits, _VISIT_KEYS)
+
+
 def _aggregate(table: _Table, keys: Sequence[str]) -> _Table:
     """Return a table with one row for each combination of keys, sorted, and values summed."""
     columns = table._asdict()
-    order = np.lexsort([columns[key] for key in reversed(keys)])
-    starts = np.zeros(order.size, dtype=np.bool_)
-    starts[:1] = True
-    for key in keys:
-        ordered = columns[key][order]
-        starts[1:] |= ordered[1:] != ordered[:-1]
+    lows = [int(columns[key].min()) if columns[key].size else 0 for key in keys]
+    sizes = [
+        int(columns[key].max()) - low + 1 if columns[key].size else 1
+        for key, low in zip(keys, lows, strict=True)
+    ]
+    if math.prod(sizes) < 2**62:  # a single number is sorted several times as fast as columns
+        combined = np.zeros(columns[keys[0]].size, dtype=np.int64)
+        for key, low, size in zip(keys, lows, sizes, strict=True):
+            combined = combined * size + (columns[key] - low)
+        order = np.argsort(combined, kind="stable")
+        ordered = combined[order]
+        starts = np.ones(order.size, dtype=np.bool_)
+        starts[1:] = ordered[1:] != ordered[:-1]
+    else:
+        order = np.lexsort([columns[key] for key in reversed(keys)])
+        starts = np.zeros(order.size, dtype=np.bool_)
+        starts[:1] = True
+        for key in keys:
+            ordered = columns[key][order]
+            starts[1:] |= ordered[1:] != ordered[:-1]
     first = np.flatnonzero(starts)
     merged = {
         name: column[order][first]
@@ -561,12 +663,13 @@ def _aggregate(table: _Table, keys: Sequence[str]) -> _Table:
     return type(table)(**merged)
 
 
-def _aggregate_lists(lists: CubeLists) -> CubeLists:
+def aggregate_lists(lists: CubeLists) -> CubeLists:
+    """Return each list once, with its number of visits."""
     if not lists.fold.size:
         return lists
     keys = np.column_stack([lists.fold, lists.user_type, lists.clicks, lists.items])
     distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
-    visits = np.bincount(inverse.ravel(), lists.visits, len(distinct))
+    visits = np.bincount(inverse.ravel(), lists.visits, len(distinct)).astype(np.float64, copy=False)
     return CubeLists(
         distinct[:, 0], distinct[:, 1], np.ascontiguousarray(distinct[:, 3:]), distinct[:, 2], visits
     )
@@ -576,11 +679,15 @@ _AnyTable = TypeVar("_AnyTable", CubeCells, CubeVisits, CubeLists)
 
 
 def _filter(table: _AnyTable, is_kept: NDArray[np.bool_]) -> _AnyTable:
-    return type(table)(*(column[is_kept] for column in table))
+    columns: dict[str, Any] = {name: column[is_kept] for name, column in table._asdict().items()}
+    return type(table)(**columns)
 
 
 def _concatenate(tables: Sequence[_AnyTable]) -> _AnyTable:
-    return type(tables[0])(*(np.concatenate(columns) for columns in zip(*tables, strict=True)))
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in tables[0]._fields
+    }
+    return type(tables[0])(**columns)
 
 
 def _widen(lists: CubeLists, n_positions: int) -> CubeLists:

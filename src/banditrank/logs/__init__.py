@@ -1,16 +1,20 @@
-"""Counts from click logs, in bounded memory; replay of policies, and surfaces that start learned."""
+"""Click logs: counts in bounded memory, diagnosis, replay of policies, and surfaces that start learned."""
 
 from typing import TYPE_CHECKING
 
 from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from banditrank.logs._count_log import count_log
+    from banditrank.logs._log_columns import LogColumns
     from banditrank.logs._replay import Replay, replay
     from banditrank.logs._warm_start import WarmStart, warm_start
 
 __all__ = [
+    "LogColumns",
     "Replay",
     "WarmStart",
+    "count_log",
     "replay",
     "warm_start",
 ]
@@ -19,6 +23,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "_count_log": ("count_log",),
+            "_log_columns": ("LogColumns",),
             "_replay": ("Replay", "replay"),
             "_warm_start": ("WarmStart", "warm_start"),
         },
