@@ -6,15 +6,29 @@ from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from banditrank.logs._count_log import count_log
+    from banditrank.logs._diagnosis import Diagnosis, Finding, SwapProposal, UserTypeDiagnosis, diagnose
+    from banditrank.logs._drift import Drift, DriftingItem, find_drift
     from banditrank.logs._log_columns import LogColumns
     from banditrank.logs._replay import Replay, replay
+    from banditrank.logs._user_types import ColumnAssessment, UserTypeAssessment, assess_user_types
     from banditrank.logs._warm_start import WarmStart, warm_start
 
 __all__ = [
+    "ColumnAssessment",
+    "Diagnosis",
+    "Drift",
+    "DriftingItem",
+    "Finding",
     "LogColumns",
     "Replay",
+    "SwapProposal",
+    "UserTypeAssessment",
+    "UserTypeDiagnosis",
     "WarmStart",
+    "assess_user_types",
     "count_log",
+    "diagnose",
+    "find_drift",
     "replay",
     "warm_start",
 ]
@@ -24,8 +38,11 @@ if not TYPE_CHECKING:  # type checkers would accept any name
         __name__,
         {
             "_count_log": ("count_log",),
+            "_diagnosis": ("Diagnosis", "Finding", "SwapProposal", "UserTypeDiagnosis", "diagnose"),
+            "_drift": ("Drift", "DriftingItem", "find_drift"),
             "_log_columns": ("LogColumns",),
             "_replay": ("Replay", "replay"),
+            "_user_types": ("ColumnAssessment", "UserTypeAssessment", "assess_user_types"),
             "_warm_start": ("WarmStart", "warm_start"),
         },
     )

@@ -1,8 +1,8 @@
 """The dependent-click model: a user reads from the top and may leave after each click.
 
 After a click at position k she reads on with probability λ_k. Whether she did after the last click is not
-observed: the likelihood is maximised by EM over "left" and "read on", from the ranking lists. Without retained
-lists the closed form of Guo et al. (2009) is used, which takes it that she left.
+observed: the likelihood is maximised by EM over "left" and "read on", from the ranking lists. Without
+retained lists the closed form of Guo et al. (2009) is used, which takes it that she left.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from banditrank.counts._click_cube import ClickCube, CubeLists
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._cascade import score_ends
 from banditrank.estimators._click_models._estimates_of_model import ModelEstimates, empty_estimates
-from banditrank.estimators._click_models._list_sample import sample_lists
+from banditrank.estimators._click_models._list_sample import sample_lists, take_lists
 from banditrank.estimators._click_models._parameters import ModelParameters
 
 Floats = NDArray[np.float64]
@@ -33,8 +33,8 @@ _PARAMETER_SAMPLES = 200
 _WORTH_LISTS = 300
 
 CLOSED_FORM_NOTE = (
-    "dependent-click: the log has no ranking lists, so that the closed form is used, which takes it that users "
-    "leave after their last click: appeal and continuation are a few percent off"
+    "dependent-click: the log has no ranking lists, so that the closed form is used, which takes it that "
+    "users leave after their last click: appeal and continuation are a few percent off"
 )
 
 
@@ -101,7 +101,7 @@ def _accelerate(improve: Callable[[Floats], Floats], start: Floats) -> Floats:
         change, bend = first - values, second - 2 * first + values
         if np.abs(second - first).max(initial=0.0) <= _TOLERANCE:
             return second
-        length = max(1.0, float(np.linalg.norm(change) / max(np.linalg.norm(bend), 1e-300)))
+        length = max(1.0, float(np.linalg.norm(change)) / max(float(np.linalg.norm(bend)), 1e-300))
         values = improve((values + 2 * length * change + length**2 * bend).clip(0.0, _MAX_PROBABILITY))
     return values
 
@@ -201,8 +201,7 @@ def estimate_dependent_click(cube: ClickCube, parameters: ModelParameters, level
 
 
 def _of_type(lists: CubeLists, user_type: int) -> CubeLists:
-    is_own = lists.user_type == user_type
-    return CubeLists(*(column[is_own] for column in lists))
+    return take_lists(lists, lists.user_type == user_type)
 
 
 def _scores(lists: CubeLists, appeal: Floats, continuation: Floats) -> tuple[Indices, Floats]:
@@ -225,7 +224,8 @@ def _scores(lists: CubeLists, appeal: Floats, continuation: Floats) -> tuple[Ind
     by_continuation = np.where(
         is_clicked & (positions < last[:, None]), 1.0 / np.maximum(continuation, 1e-12), 0.0
     )
-    is_last = is_clicked & (positions == last[:, None]) & is_below.any(axis=1)[:, None]
+    has_below = is_below.any(axis=1, keepdims=True)
+    is_last = is_clicked & (positions == last[:, None]) & has_below
     by_continuation = np.where(is_last, ((unclicked - 1.0) / chance)[:, None], by_continuation)
     indices = np.concatenate(
         [np.maximum(lists.items, 0), np.broadcast_to(appeal.size + positions, lists.items.shape)], axis=1
@@ -234,12 +234,13 @@ def _scores(lists: CubeLists, appeal: Floats, continuation: Floats) -> tuple[Ind
 
 
 def _covariance(lists: CubeLists, appeal: Floats, continuation: Floats, scale: float) -> Floats:
-    """Return the inverse of the information, the sum of squared scores; infinite variances if there is none."""
+    """Return the inverse of the information, the sum of squared scores; infinite variances without."""
     size = appeal.size + continuation.size
+    matrix: Floats
     indices, scores = _scores(lists, appeal, continuation)
     if size > _MAX_INFORMATION_SIZE:
         squares = (scores**2 * (lists.visits * scale)[:, None]).ravel()
-        matrix = np.diag(np.bincount(indices.ravel(), squares, size))
+        matrix = np.diag(np.asarray(np.bincount(indices.ravel(), squares, size), dtype=np.float64))
     else:
         matrix = np.zeros((size, size))
         for start in range(0, lists.fold.size, _CHUNK):
@@ -297,7 +298,7 @@ def _worth(
     tail = (1 - level) / 2
     low, high = np.quantile(samples, [tail, 1 - tail], axis=0)
     ends = np.stack([np.minimum(low, average), np.maximum(high, average)], axis=1)
-    is_shown = (items >= 0).any(axis=0)
+    is_shown = np.asarray((items >= 0).any(axis=0))
     return np.where(is_shown, average, np.nan), np.where(is_shown[:, None], ends, np.nan)
 
 

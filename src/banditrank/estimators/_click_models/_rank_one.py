@@ -21,9 +21,11 @@ _TOLERANCE = 1e-9
 _FIRST_SWEEPS = 8  # of coordinate ascent before Newton's method, and after it
 _MAX_NEWTON_STEPS = 50
 _MAX_HALVINGS = 30
+_MAX_STEP = 3.0  # of logarithms
 _NEWTON_TOLERANCE = 1e-8  # of logarithms
 _RIDGE = 1e-10  # relative: the scale of each component is not identified
 _MAX_PROBABILITY = 1 - 1e-12
+_MAX_CHANCE = 1e6  # of cells without displays
 
 
 class RankOneFit(NamedTuple):
@@ -124,10 +126,10 @@ def _newton(displays: Floats, clicks: Floats, gamma: Floats, means: Floats) -> F
         return np.asarray(np.exp(np.minimum(items[:, None] + columns, 50.0)))
 
     def likelihood(columns: Floats, items: Floats, chances: Floats) -> float:
-        if (chances[has_misses] >= 1.0).any():
+        if (chances[has_misses] >= 1.0).any() or (chances > _MAX_CHANCE).any():
             return -np.inf
         missed = np.log1p(-np.minimum(chances, _MAX_PROBABILITY))
-        return float(item_clicks @ items + column_clicks @ columns + (misses * missed).sum())
+        return float((item_clicks * items).sum() + (column_clicks * columns).sum() + (misses * missed).sum())
 
     chances = chances_at(log_gamma, log_means)
     value = likelihood(log_gamma, log_means, chances)
@@ -142,7 +144,10 @@ def _newton(displays: Floats, clicks: Floats, gamma: Floats, means: Floats) -> F
         laplacian = np.diag(at_columns * (1 + _RIDGE) + 1e-12) - weights.T @ shares
         step = np.linalg.solve(laplacian, column_clicks - slopes.sum(axis=0) - shares.T @ item_gradient)
         item_step = (item_gradient - weights @ step) / of_items
-        size = 1.0
+        largest = max(np.abs(step).max(), np.abs(item_step).max())
+        if not np.isfinite(largest):
+            break
+        size = min(1.0, _MAX_STEP / max(largest, 1e-300))
         for _ in range(_MAX_HALVINGS):
             columns, items = log_gamma + size * step, log_means + size * item_step
             new_chances = chances_at(columns, items)
@@ -159,11 +164,13 @@ def _newton(displays: Floats, clicks: Floats, gamma: Floats, means: Floats) -> F
     return np.asarray(np.exp(log_gamma - log_gamma.max()))
 
 
-def rank_one_intervals(displays: Floats, clicks: Floats, fit: RankOneFit, level: float) -> RankOneIntervals:
+def rank_one_intervals(
+    displays: Floats, clicks: Floats, fit: RankOneFit, level: float, *, is_single: bool = False
+) -> RankOneIntervals:
     """Return estimates and intervals of the identified factors.
 
     Factors of columns are identified in the component with the most clicks, if it has two columns or more.
-    Means are identified there, too, or if there is a single column: they are click rates, then.
+    Means are identified there, too, or if the log has a single position: they are click rates, then.
 
     Parameters
     ----------
@@ -173,12 +180,13 @@ def rank_one_intervals(displays: Floats, clicks: Floats, fit: RankOneFit, level:
         Their fit.
     level
         Confidence level.
+    is_single
+        Whether the log has a single position.
     """
     gamma, means = np.full(fit.gamma.size, np.nan), np.full(fit.means.size, np.nan)
     gamma_ends, mean_ends = np.full((gamma.size, 2), np.nan), np.full((means.size, 2), np.nan)
     columns = np.flatnonzero(fit.components.of_column == 0)
-    n_used = int(displays.any(axis=0).sum())
-    if columns.size < 2 and (columns.size == 0 or n_used > 1):
+    if columns.size < 2 and not (columns.size == 1 and is_single):
         return RankOneIntervals(gamma, gamma_ends, means, mean_ends)
     of_item = fit.components.of_item
     is_unclicked = (clicks.sum(axis=1) == 0) & displays[:, columns].any(axis=1)
