@@ -48,7 +48,6 @@ _KINDS: dict[str, ColumnKind] = {
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",
-    "spark.sql.shuffle.partitions": "16",
 }
 
 
