@@ -17,7 +17,7 @@ from banditrank._cli.demo import demo_command
 from banditrank._cli.frontier import frontier_command
 from banditrank._cli.health import health_command
 from banditrank._cli.keys import key_commands
-from banditrank._cli.log import log_commands
+from banditrank._cli.log.commands import log_commands
 from banditrank._cli.problem import problem_commands
 from banditrank._cli.reproduce import reproduce_command
 from banditrank._cli.serve import serve_command
