@@ -263,6 +263,6 @@ def log_report(cube: ClickCube, *, level: float = 0.95) -> LogReport:
         targets = ("current",)
     evaluation = evaluate_known(cube, diagnosis, targets, level=level)
     if withheld.rankings:
-        hidden = dict.fromkeys(REPORT_TARGETS[1:], withheld.rankings)
+        hidden = {**dict.fromkeys(REPORT_TARGETS[1:], withheld.rankings), **evaluation.withheld}
         evaluation = KnownEvaluation(evaluation.evaluation, hidden)
     return LogReport(cube, diagnosis, withheld, fit, user_types, evaluation)

@@ -42,8 +42,8 @@ def report_figures(report: "LogReport") -> list[ReportFigure]:
         figures.append(ReportFigure("items", caption, partial(_draw_items, fit, types), 8, height))
     if evaluation is not None and len(evaluation.targets) > 1:
         caption = (
-            f"Clicks per visit that rankings would have earned, with {evaluation.level:.0%} intervals. Filled: "
-            "the estimate to use."
+            f"Clicks per visit that rankings would have earned, with {evaluation.level:.0%} intervals. "
+            "Filled: the estimate to use."
         )
         height = 0.9 + 0.62 * len(evaluation.targets)
         figures.append(ReportFigure("evaluation", caption, partial(_draw_evaluation, evaluation), 8, height))

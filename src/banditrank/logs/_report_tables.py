@@ -11,6 +11,7 @@ from banditrank._html import plural
 from banditrank._report_page.elements import Table
 
 if TYPE_CHECKING:
+    from banditrank.counts._click_cube import ClickCube
     from banditrank.evaluation._evaluation import Evaluation
     from banditrank.logs._report import LogReport
 
@@ -58,19 +59,39 @@ def report_sections(report: "LogReport") -> list[Section]:
     ]
 
 
-def format_interval(value: float, low: float, high: float, digits: int = 3) -> str:
+def format_interval(
+    value: float,
+    low: float,
+    high: float,
+) -> str:
     """Return an estimate with its interval, or that it is not identified.
 
     Examples
     --------
-    >>> format_interval(0.5, 0.41234, 0.6), format_interval(float("nan"), 0, 1)
-    ('0.500 [0.412, 0.600]', 'not identified')
+    >>> format_interval(0.5, 0.41234, 0.6), format_interval(float("nan"), 0, 1), format_interval(1, 1, 1)
+    ('0.500 [0.412, 0.600]', 'not identified', '1 (reference)')
     """
     if isnan(value):
         return NOT_IDENTIFIED
+    if value == low == high == 1:  # what others are relative to
+        return "1 (reference)"
     if isnan(low) or isnan(high):
-        return f"{value:.{digits}f}"
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+        return f"{value:.3f}"
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def count_types(cube: "ClickCube") -> list[list[str]]:
+    """Return a row for each user type: its name, displays, clicks, and number of items shown."""
+    displays, clicks = (cube.table(values) for values in (cube.cells.displays, cube.cells.clicks))
+    return [
+        [
+            name,
+            f"{displays[i].sum():,.0f}",
+            f"{clicks[i].sum():,.0f}",
+            f"{displays[i].any(axis=1).sum():,}",
+        ]
+        for i, name in enumerate(cube.user_types)
+    ]
 
 
 def _quality(report: "LogReport") -> Section:
@@ -84,7 +105,9 @@ def _quality(report: "LogReport") -> Section:
             for reason, count in rows.items()
         ]
         body.append(["all rows", f"{sum(rows.values()):,}", ""])
-        tables.append(Table("Rows of the log", ["", "rows", "first"], body))
+        width = 3 if first else 2
+        heading = ["", "rows", "first row"][:width]
+        tables.append(Table("Rows of the log", heading, [row[:width] for row in body]))
     columns = metadata.get("columns", {})
     if columns:
         guessed = metadata.get("guessed", {})
@@ -93,11 +116,7 @@ def _quality(report: "LogReport") -> Section:
             for role, names in columns.items()
         ]
         tables.append(Table("Columns", ["what", "column", ""], body))
-    types = [
-        [one.user_type, f"{one.n_displays:,.0f}", f"{one.n_clicks:,.0f}", f"{one.n_items:,}"]
-        for one in report.diagnosis.user_types
-    ]
-    tables.append(Table("User types", ["user type", "displays", "clicks", "items"], types))
+    tables.append(Table("User types", ["user type", "displays", "clicks", "items"], count_types(report.cube)))
     warnings = [f"Warning: {warning}." for warning in metadata.get("warnings", [])]
     return Section("quality", "Data quality", warnings or ["No warnings."], (), tables)
 
@@ -195,7 +214,7 @@ def _rankings(report: "LogReport") -> Section:
     text = [
         (
             f"Price of equality of {price.target}: "
-            f"{_percent(price.price, price.low, price.high)} of the clicks of personalized rankings."
+            f"{format_percent(price.price, price.low, price.high)} of the clicks of personalized rankings."
         )
         for price in evaluation.prices
     ]
@@ -232,8 +251,7 @@ def _values(evaluation: "Evaluation") -> Table:
     rows = []
     for target in evaluation:
         cells = [
-            format_interval(*target.estimates[name].total, digits=4)
-            + (" *" if name == target.headline else "")
+            format_interval(*target.estimates[name].total) + (" *" if name == target.headline else "")
             for name in estimators
         ]
         rows.append([target.name, *cells, f"{target.effective_visits.sum():,.0f}"])
@@ -251,10 +269,10 @@ def _drift(report: "LogReport") -> Section:
     if drift.n_periods < 2:
         return Section("drift", title, [_FEW_PERIODS])
     if not drift.items:
-        found = f"None of {plural(drift.n_tested, 'item')} drifts over the {drift.n_periods} periods."
+        found = f"No item drifts over the {drift.n_periods} periods, of {drift.n_tested:,} that were tested."
         text = found if drift.n_tested else "No item has enough clicks to be tested for drift."
         return Section("drift", title, [text], ["periods"])
-    text = f"{len(drift.items)} of {plural(drift.n_tested, 'item')} drift over the {drift.n_periods} periods."
+    text = f"{len(drift.items):,} of {drift.n_tested:,} items drift over the {drift.n_periods} periods."
     rows = [[one.item, one.user_type, f"{one.p_value:.2g}"] for one in drift.items[:MAX_ITEMS]]
     table = Table("Items that drift", ["item", "user type", "adjusted p-value"], rows)
     return Section("drift", title, [text], ["periods"], [table])
@@ -264,11 +282,12 @@ def _signed(value: float, low: float, high: float) -> str:
     return NOT_IDENTIFIED if isnan(value) else f"{value:+.4f} [{low:+.4f}, {high:+.4f}]"
 
 
-def _percent(value: float, low: float, high: float) -> str:
+def format_percent(value: float, low: float, high: float) -> str:
+    """Return a share with its interval in percent, or that it is not identified."""
     if isnan(value):
         return NOT_IDENTIFIED
     return f"{value:.1%}" if isnan(low) else f"{value:.1%} [{low:.1%}, {high:.1%}]"
 
 
 def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."

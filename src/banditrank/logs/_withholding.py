@@ -115,11 +115,14 @@ def evaluate_known(
     InvalidInputError, UnknownNameError
         As for `evaluate`.
     """
-    reason = find_withheld(diagnosis).rankings
-    pairs = (
-        dict(targets) if isinstance(targets, Mapping) else {str(one): one for one in targets}
-    )  # names of files and targets
-    withheld = {name: reason for name, value in pairs.items() if reason and _is_learned(value)}
+    found = find_withheld(diagnosis)
+    reason = found.items or found.rankings
+    pairs = dict(targets) if isinstance(targets, Mapping) else {str(one): one for one in targets}
+    withheld = {
+        name: reason
+        for name, value in pairs.items()
+        if found.items or (found.rankings and _is_learned(value))
+    }
     kept = {name: value for name, value in pairs.items() if name not in withheld}
     if not kept:
         return KnownEvaluation(None, withheld)

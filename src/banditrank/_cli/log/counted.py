@@ -31,11 +31,12 @@ def report_counting(cube: "ClickCube", output: Path, json_file: str | None) -> N
     visits = f", {cube.n_visits:,.0f} visits" if cube.has_visits else ""
     console.print(
         f"{output}: {displays:,.0f} displays, {clicks:,.0f} clicks{visits}, "
-        f"{len(cube.type_values):,} user types, {len(cube.items):,} items, {cube.n_positions} positions, {cube.cells.displays.size:,} cells, "
+        f"{len(cube.type_values):,} user types, {len(cube.items):,} items, {cube.n_positions} positions, "
+        f"{cube.cells.displays.size:,} cells, "
         f"banditrank {__version__}",
         soft_wrap=True,
     )
-    guessed: "Mapping[str, str]" = metadata.get("guessed", {})
+    guessed: Mapping[str, str] = metadata.get("guessed", {})
     if guessed:
         console.print("guessed columns: " + ", ".join(f"{role} {name}" for role, name in guessed.items()))
     if metadata.get("first_position") == 0 and metadata.get("layout") != "wide":
@@ -44,7 +45,7 @@ def report_counting(cube: "ClickCube", output: Path, json_file: str | None) -> N
     table.add_column("", overflow="fold")
     table.add_column("rows", justify="right")
     table.add_column("first", overflow="fold")
-    rows: "Mapping[str, int]" = metadata.get("rows", {})
+    rows: Mapping[str, int] = metadata.get("rows", {})
     for reason, count in rows.items():
         label = reason if reason == "counted" else f"left out: {reason}"
         table.add_row(label, f"{count:,}", metadata.get("first_rows", {}).get(reason, ""))

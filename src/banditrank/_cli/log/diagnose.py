@@ -11,6 +11,7 @@ from banditrank._cli.output import JsonOption, check_output_files, make_console,
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from banditrank.counts import ClickCube
     from banditrank.logs import Diagnosis
 
 
@@ -32,11 +33,12 @@ def diagnose_command(
 
     from banditrank.logs import diagnose
 
-    diagnosis = diagnose(log.read(), precision)
+    cube = log.read()
+    diagnosis = diagnose(cube, precision)
     if json_file is not None:
         write_json({"version": __version__, **diagnosis.to_dict()}, json_file)
     if json_file != "-":
-        _print_diagnosis(diagnosis)
+        _print_diagnosis(cube, diagnosis)
     raise typer.Exit(diagnosis.exit_code)
 
 
@@ -47,7 +49,9 @@ def _parse_percent(text: str) -> float:
         raise InvalidInputError("--target", "must be a percentage such as 10%", text) from None
 
 
-def _print_diagnosis(diagnosis: "Diagnosis") -> None:
+def _print_diagnosis(cube: "ClickCube", diagnosis: "Diagnosis") -> None:
+    from banditrank.logs._report_tables import count_types
+
     console = make_console()
     print_verdict(console, diagnosis)
     table = make_table("User types")
@@ -55,12 +59,7 @@ def _print_diagnosis(diagnosis: "Diagnosis") -> None:
     for heading in ("displays", "clicks", "items"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("positions that can be compared", overflow="fold")
-    for one in diagnosis.user_types:
+    for counts, one in zip(count_types(cube), diagnosis.user_types, strict=True):
         groups = [", ".join(str(k + 1) for k in group) for group in one.components if len(group) > 1]
-        numbers = (f"{one.n_displays:,.0f}", f"{one.n_clicks:,.0f}", f"{one.n_items:,}")
-        table.add_row(one.user_type, *numbers, "; ".join(groups) or "none")
+        table.add_row(*counts, "; ".join(groups) or "none")
     console.print(table)
-    if diagnosis.swaps:
-        console.print(f"To know the worth of positions to ±{diagnosis.target:.0%}:")
-        for swap in diagnosis.swaps:
-            console.print(f"- {swap}", soft_wrap=True)

@@ -1,6 +1,5 @@
 """``banditrank log evaluate``: what other rankings would have earned."""
 
-from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -34,8 +33,8 @@ def evaluate_command(
         list[str] | None,
         typer.Option(
             metavar="TARGETS",
-            help="What to evaluate, with commas: current, personalized, equal, equal:UTILITY, or a JSON or CSV "
-            "file with rankings.",
+            help="What to evaluate, with commas: current, personalized, equal, equal:UTILITY, or a JSON or "
+            "CSV file with rankings.",
             show_default="current,personalized,equal, or current with --policy",
         ),
     ] = None,
@@ -107,6 +106,8 @@ def evaluate_command(
 
 def print_evaluation(console: "Console", known: "KnownEvaluation") -> None:
     """Print the values of targets, and which targets are not evaluated and why."""
+    from banditrank.logs._report_tables import format_percent
+
     evaluation = known.evaluation
     if evaluation is not None:
         console.print(_values(evaluation))
@@ -120,14 +121,18 @@ def print_evaluation(console: "Console", known: "KnownEvaluation") -> None:
                 console.print(f"{target.name}: not identified: {target.reason}", soft_wrap=True)
         for price in evaluation.prices:
             console.print(
-                f"Price of equality of {price.target}: {_price(price.price, price.low, price.high)}"
+                f"Price of equality of {price.target}: {format_percent(price.price, price.low, price.high)}"
             )
-        console.print(_rankings(evaluation))
-    for name, reason in known.withheld.items():
-        console.print(f"{name}: not identified. {reason}", soft_wrap=True)
+        if any(target.rankings for target in evaluation):
+            console.print(_rankings(evaluation))
+    for reason in dict.fromkeys(known.withheld.values()):
+        names = ", ".join(name for name, why in known.withheld.items() if why == reason)
+        console.print(f"{names}: not identified. {reason}", soft_wrap=True)
 
 
 def _values(evaluation: "Evaluation") -> "Table":
+    from banditrank.logs._report_tables import format_interval
+
     estimators = list(evaluation.targets[0].estimates)
     table = make_table("What rankings would have earned")
     table.add_column("target", overflow="fold")
@@ -138,18 +143,10 @@ def _values(evaluation: "Evaluation") -> "Table":
         cells = []
         for name in estimators:
             total = target.estimates[name].total
-            text = "not identified"
-            if total.is_identified:
-                text = f"{total.value:.3f} [{total.low:.3f}, {total.high:.3f}]"
+            text = format_interval(*total)
             cells.append(f"{text}*" if name == target.headline else text)
         table.add_row(target.name, *cells, f"{target.effective_visits.sum():,.0f}")
     return table
-
-
-def _price(price: float, low: float, high: float) -> str:
-    if isnan(price):
-        return "not identified"
-    return f"{price:.1%}" if isnan(low) else f"{price:.1%} [{low:.1%}, {high:.1%}]"
 
 
 def _rankings(evaluation: "Evaluation") -> "Table":

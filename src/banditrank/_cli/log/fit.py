@@ -7,7 +7,7 @@ import typer
 
 from banditrank import __version__
 from banditrank._cli.log.source import LogSource, takes_log
-from banditrank._cli.log.verdict import format_estimate, print_verdict
+from banditrank._cli.log.verdict import print_verdict
 from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
 
 if TYPE_CHECKING:
@@ -90,13 +90,15 @@ def _heading(fit: "ClickModelFit") -> list[str]:
 
 
 def _positions(fit: "ClickModelFit") -> "Table":
+    from banditrank.logs._report_tables import format_interval
+
     table = make_table(f"Worth of positions: {fit.worth_meaning}; {fit.level:.0%} intervals")
     table.add_column("position", justify="right")
     for name in fit.user_types:
         table.add_column(name, overflow="fold")
     for k in range(fit.position_worth.shape[1]):
         cells = [
-            format_estimate(float(worth[k]), *map(float, ends[k]))
+            format_interval(float(worth[k]), *map(float, ends[k]))
             for worth, ends in zip(fit.position_worth, fit.position_intervals, strict=True)
         ]
         table.add_row(str(k + 1), *cells)
@@ -105,6 +107,8 @@ def _positions(fit: "ClickModelFit") -> "Table":
 
 def _items(fit: "ClickModelFit") -> "Table":
     import numpy as np
+
+    from banditrank.logs._report_tables import format_interval
 
     shown = min(_MAX_ITEMS, len(fit.items))
     more = f", {shown} of {len(fit.items):,} items" if shown < len(fit.items) else ""
@@ -115,7 +119,7 @@ def _items(fit: "ClickModelFit") -> "Table":
     order = np.argsort(-np.nan_to_num(fit.item_appeal, nan=-1.0).max(axis=0), kind="stable")
     for j in order[:shown]:
         cells = [
-            format_estimate(float(appeal[j]), *map(float, ends[j]))
+            format_interval(float(appeal[j]), *map(float, ends[j]))
             for appeal, ends in zip(fit.item_appeal, fit.item_intervals, strict=True)
         ]
         table.add_row(fit.items[j], *cells)

@@ -201,8 +201,8 @@ def _source(
         list[str] | None,
         typer.Option(
             metavar="NUMBER|COLUMNS",
-            help="Number of items to keep, the most shown ones; or the column of the list of a visit's items, "
-            "or one column for each position, with commas.",
+            help="Number of items to keep, the most shown ones; or the column of the list of a visit's "
+            "items, or one column for each position, with commas.",
             show_default="all; columns guessed by name",
         ),
     ] = None,

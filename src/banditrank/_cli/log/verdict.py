@@ -9,24 +9,11 @@ if TYPE_CHECKING:
 
 
 def print_verdict(console: "Console", diagnosis: "Diagnosis") -> None:
-    """Print the verdict, and the findings behind it."""
+    """Print the verdict, the findings behind it, and the swaps that would make the worth of positions known."""
     console.print(diagnosis.verdict, soft_wrap=True)
     for finding in diagnosis.findings:
         console.print(f"- {finding.text}", soft_wrap=True)
-
-
-def format_estimate(value: float, low: float, high: float) -> str:
-    """Return an estimate with its interval, or that it is not identified.
-
-    Examples
-    --------
-    >>> format_estimate(0.5, 0.41234, 0.6), format_estimate(float("nan"), 0, 1)
-    ('0.500 [0.412, 0.600]', 'not identified')
-    """
-    from math import isnan
-
-    if isnan(value):
-        return "not identified"
-    if isnan(low) or isnan(high):
-        return f"{value:.3f}"
-    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    if diagnosis.swaps:
+        console.print(f"To know the worth of positions to ±{diagnosis.target:.0%}:")
+        for swap in diagnosis.swaps:
+            console.print(f"- {swap}", soft_wrap=True)
