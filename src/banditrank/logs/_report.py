@@ -149,7 +149,7 @@ class LogReport:
             "evaluation": self.evaluation.evaluation,
         }
         return {
-            name: part.to_frame(backend=backend)  # type: ignore[call-overload]
+            name: part.to_frame(backend=backend)
             for name, part in parts.items()
             if part is not None
         }

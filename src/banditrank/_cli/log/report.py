@@ -15,6 +15,7 @@ from banditrank._cli.output import (
     make_console,
     write_json,
 )
+from banditrank.errors import InvalidInputError
 
 
 @takes_log
@@ -41,6 +42,8 @@ def report_command(
     works offline.
     """
     check_output_files(json_file, output=output, inputs=log.inputs)
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInputError("--output", "must end in .html", str(output))
 
     from banditrank._extras import check_extras
     from banditrank.logs import log_report

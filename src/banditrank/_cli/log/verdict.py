@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def print_verdict(console: "Console", diagnosis: "Diagnosis") -> None:
-    """Print the verdict, the findings behind it, and the swaps that would make the worth of positions known."""
+    """Print the verdict, the findings behind it, and swaps that would tell the worth of positions."""
     console.print(diagnosis.verdict, soft_wrap=True)
     for finding in diagnosis.findings:
         console.print(f"- {finding.text}", soft_wrap=True)
