@@ -13,11 +13,12 @@ from helpers.simulated_logs import simulate_visits
 
 from banditrank import Problem
 from banditrank._cli.main import main
+from banditrank.counts import ClickCube
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a log of 3,000 visits with random rankings, its cube, and logs that cannot tell."""
+    """Write a log of 3,000 visits with random rankings, its cube, and cubes of logs that cannot tell."""
     folder = tmp_path_factory.mktemp("logs")
     rng = np.random.default_rng(5)
     visits = simulate_visits(PROBLEM, "uniform", 3000, "position-based", rng)
@@ -37,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "shuffled": (items[rows, shuffled], clicks[rows, shuffled]),
     }
     for name, (shown, clicked) in logs.items():
-        write_csv_log(folder / f"{name}.csv", types, shown, clicked)
+        ClickCube.from_visits(types, shown, clicked, user_types=SEGMENTS).save(folder / name)
     with pytest.raises(SystemExit) as stopped:
         main(["log", "count", str(folder / "clicks.csv"), "--time", "date", "-o", str(folder / "cube")])
     assert not stopped.value.code
@@ -156,14 +157,14 @@ WITHOUT_ITEMS = ("all", "none")
 @pytest.mark.parametrize("name", TRAPS)
 def test_the_diagnosis_says_what_cannot_be_known(capsys: pytest.CaptureFixture, log: Log, name: str) -> None:
     wanted, words = TRAPS[name]
-    status, output, _ = run(capsys, "log", "diagnose", log(f"{name}.csv"))
+    status, output, _ = run(capsys, "log", "diagnose", log(name))
     assert (status, words in output) == (wanted, True)
 
 
 @pytest.mark.parametrize("name", [name for name in TRAPS if name != "alone"])
 def test_what_cannot_be_known_is_no_number(capsys: pytest.CaptureFixture, log: Log, name: str) -> None:
     """Of the worth of positions no number is printed, and without click rates none of items and rankings."""
-    status, output, _ = run(capsys, "log", "fit", log(f"{name}.csv"), "--json", "fit.json")
+    status, output, _ = run(capsys, "log", "fit", log(name), "--json", "fit.json")
     assert status == 0
     positions = re.search(r"Worth of positions.*?(?=Appeal of items)", output, re.DOTALL)[0]
     assert not re.search(r"\d\.\d", positions)
@@ -172,7 +173,7 @@ def test_what_cannot_be_known_is_no_number(capsys: pytest.CaptureFixture, log: L
         assert all(position["estimate"] is None for position in one["positions"])
         if name in WITHOUT_ITEMS:
             assert all(item["estimate"] is None for item in one["items"])
-    check_problem = [*("log", "fit", log(f"{name}.csv")), "-o", "problem.toml"]
+    check_problem = [*("log", "fit", log(name)), "-o", "problem.toml"]
     status, _, complaint = run(capsys, *check_problem)
     assert (status, Path("problem.toml").exists()) == (2, False)
     assert "is not identified" in complaint
@@ -182,7 +183,7 @@ def test_what_cannot_be_known_is_no_number(capsys: pytest.CaptureFixture, log: L
 def test_rankings_are_not_learned_from_logs_that_cannot_tell(
     capsys: pytest.CaptureFixture, log: Log, name: str
 ) -> None:
-    status, output, _ = run(capsys, "log", "evaluate", log(f"{name}.csv"), "--json", "values.json")
+    status, output, _ = run(capsys, "log", "evaluate", log(name), "--json", "values.json")
     assert status == 0
     assert TRAPS[name][1] in output
     assert "Price of equality" not in output
