@@ -2,7 +2,8 @@
 
 `banditrank.estimators.select_click_model` decides, by held-out *marginal* likelihood where it does: how well
 a model predicts the clicks at a position without knowing those above it, as for a ranking that was never
-shown. Conditional likelihood, which browsing models maximise, can favour a model that predicts new rankings worse.
+shown. Conditional likelihood, which browsing models maximise, can favour a model that predicts new rankings
+worse.
 
 Values are predicted with rank-one models. Those of a cascade and of dependent clicks are predicted by the
 user-browsing model, of which they are special cases as far as examination depends on the last click above.
