@@ -19,6 +19,7 @@ PACKAGES = [
                 "engine",
                 "estimators",
                 "experiments",
+                "logs",
                 "logs.kdd2012",
                 "model",
             ),
@@ -27,7 +28,7 @@ PACKAGES = [
         )
     ),
 ]
-PUBLIC_WITHOUT_EXPORTS = {"banditrank.errors", "banditrank.logs", "banditrank.policies.schedules"}
+PUBLIC_WITHOUT_EXPORTS = {"banditrank.errors", "banditrank.policies.schedules"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
