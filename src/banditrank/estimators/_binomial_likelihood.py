@@ -120,7 +120,12 @@ def ascend(
 
 
 def maximize_rank_one(
-    displays: Floats, rewards: Floats, *, tolerance: float, max_iterations: int
+    displays: Floats,
+    rewards: Floats,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    initial_looks: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Return κ, shape (C,), and the means, shape (M,), of maximum likelihood for one table of cells.
 
@@ -133,8 +138,11 @@ def maximize_rank_one(
         Rewards above the number of displays count as that number.
     tolerance, max_iterations
         As for `maximize_binomial_likelihood`.
+    initial_looks
+        κ that the ascent starts from, shape (C,); ones by default.
     """
-    looks, means = np.ones(displays.shape[0]), np.zeros(displays.shape[1])
+    looks = np.ones(displays.shape[0]) if initial_looks is None else initial_looks.copy()
+    means = np.zeros(displays.shape[1])
     counted = np.minimum(rewards, displays)
     misses = np.ascontiguousarray(displays - counted)
     by_item = np.ascontiguousarray(misses.T)

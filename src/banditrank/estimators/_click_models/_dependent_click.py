@@ -1,10 +1,11 @@
 """The dependent-click model: a user reads from the top and may leave after each click.
 
 After a click at position k she reads on with probability λ_k. Whether she did after the last click is not
-observed: the likelihood is maximised by EM over "left" and "read on", from the ranking lists. Without retained
-lists the closed form of Guo et al. (2009) is used, which takes it that she left.
+observed: the likelihood is maximised by EM over "left" and "read on", from the ranking lists. Without
+retained lists the closed form of Guo et al. (2009) is used, which takes it that she left.
 """
 
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -15,24 +16,25 @@ from banditrank.counts._click_cube import ClickCube, CubeLists
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._cascade import score_ends
 from banditrank.estimators._click_models._estimates_of_model import ModelEstimates, empty_estimates
-from banditrank.estimators._click_models._list_sample import sample_lists
+from banditrank.estimators._click_models._list_sample import sample_lists, take_lists
 from banditrank.estimators._click_models._parameters import ModelParameters
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _TOLERANCE = 1e-7
-_MAX_ITERATIONS = 500
+_MAX_ITERATIONS = 200
 _MAX_PROBABILITY = 1 - 1e-12
 _MAX_LISTS = 1_000_000  # of the EM
 _MAX_INFORMATION_LISTS = 50_000
 _MAX_INFORMATION_SIZE = 2_000  # parameters of a user type with all covariances
-_POSTERIOR_SAMPLES = 200
-_WORTH_LISTS = 2_000
+_CHUNK = 10_000  # lists
+_PARAMETER_SAMPLES = 200
+_WORTH_LISTS = 300
 
 CLOSED_FORM_NOTE = (
-    "dependent-click: the log has no ranking lists, so that the closed form is used, which takes it that users "
-    "leave after their last click: appeal and continuation are a few percent off"
+    "dependent-click: the log has no ranking lists, so that the closed form is used, which takes it that "
+    "users leave after their last click: appeal and continuation are a few percent off"
 )
 
 
@@ -69,23 +71,39 @@ def fit_dependent_click(cube: ClickCube) -> ModelParameters:
     if unread is not None:
         # A last click without displays below carries no information: λ counts the others only.
         informative = np.bincount(unread.continuation, unread.visits, last_at.size)
-        for _ in range(_MAX_ITERATIONS):
-            read_on = _read_on(unread, appeal, continuation)
-            weights = unread.visits * read_on
-            total_looks = looks + np.bincount(unread.items, weights[unread.owner], looks.size)
+
+        def improve(both: Floats) -> Floats:
+            weights = unread.visits * _read_on(unread, both[: looks.size], both[looks.size :])
+            more_looks = np.bincount(unread.items, weights[unread.owner], looks.size)
             went_on = np.bincount(unread.continuation, weights, last_at.size)
-            new_appeal = _ratio(clicked, total_looks)
-            new_continuation = _ratio(at_positions - last_at + went_on, at_positions - last_at + informative)
-            change = max(np.abs(new_appeal - appeal).max(), np.abs(new_continuation - continuation).max())
-            appeal, continuation = new_appeal, new_continuation
-            if change <= _TOLERANCE:
-                break
+            stayed = at_positions - last_at
+            return np.concatenate(
+                [_ratio(clicked, looks + more_looks), _ratio(stayed + went_on, stayed + informative)]
+            )
+
+        both = _accelerate(improve, np.concatenate([appeal, continuation]))
+        appeal, continuation = both[: looks.size], both[looks.size :]
+        total_looks = np.divide(clicked, appeal, out=looks.copy(), where=appeal > 0)
     return ModelParameters(
         "dependent-click",
         appeal.reshape(n_types, n_items),
         continuation.reshape(n_types, n_positions),
         total_looks.reshape(n_types, n_items),
     )
+
+
+def _accelerate(improve: Callable[[Floats], Floats], start: Floats) -> Floats:
+    """Return the fixed point of an EM step, extrapolating two steps (Varadhan and Roland, 2008)."""
+    values = start
+    for _ in range(_MAX_ITERATIONS):
+        first = improve(values)
+        second = improve(first)
+        change, bend = first - values, second - 2 * first + values
+        if np.abs(second - first).max(initial=0.0) <= _TOLERANCE:
+            return second
+        length = max(1.0, float(np.linalg.norm(change)) / max(float(np.linalg.norm(bend)), 1e-300))
+        values = improve((values + 2 * length * change + length**2 * bend).clip(0.0, _MAX_PROBABILITY))
+    return values
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -183,8 +201,7 @@ def estimate_dependent_click(cube: ClickCube, parameters: ModelParameters, level
 
 
 def _of_type(lists: CubeLists, user_type: int) -> CubeLists:
-    is_own = lists.user_type == user_type
-    return CubeLists(*(column[is_own] for column in lists))
+    return take_lists(lists, lists.user_type == user_type)
 
 
 def _scores(lists: CubeLists, appeal: Floats, continuation: Floats) -> tuple[Indices, Floats]:
@@ -207,7 +224,8 @@ def _scores(lists: CubeLists, appeal: Floats, continuation: Floats) -> tuple[Ind
     by_continuation = np.where(
         is_clicked & (positions < last[:, None]), 1.0 / np.maximum(continuation, 1e-12), 0.0
     )
-    is_last = is_clicked & (positions == last[:, None]) & is_below.any(axis=1)[:, None]
+    has_below = is_below.any(axis=1, keepdims=True)
+    is_last = is_clicked & (positions == last[:, None]) & has_below
     by_continuation = np.where(is_last, ((unclicked - 1.0) / chance)[:, None], by_continuation)
     indices = np.concatenate(
         [np.maximum(lists.items, 0), np.broadcast_to(appeal.size + positions, lists.items.shape)], axis=1
@@ -216,22 +234,20 @@ def _scores(lists: CubeLists, appeal: Floats, continuation: Floats) -> tuple[Ind
 
 
 def _covariance(lists: CubeLists, appeal: Floats, continuation: Floats, scale: float) -> Floats:
-    """Return the inverse of the information, the sum of squared scores; infinite variances if there is none."""
+    """Return the inverse of the information, the sum of squared scores; infinite variances without."""
     size = appeal.size + continuation.size
+    matrix: Floats
     indices, scores = _scores(lists, appeal, continuation)
-    information = np.zeros(size * size if size <= _MAX_INFORMATION_SIZE else size)
-    weighted = scores * lists.visits[:, None] * scale
-    for a in range(indices.shape[1]):
-        if size > _MAX_INFORMATION_SIZE:
-            information += np.bincount(indices[:, a], weighted[:, a] * scores[:, a], size)
-            continue
-        for b in range(a, indices.shape[1]):
-            product = weighted[:, a] * scores[:, b]
-            if product.any():
-                information += np.bincount(indices[:, a] * size + indices[:, b], product, size * size)
-    matrix = np.diag(information) if size > _MAX_INFORMATION_SIZE else information.reshape(size, size)
-    if size <= _MAX_INFORMATION_SIZE:
-        matrix = matrix + matrix.T - np.diag(np.diag(matrix))
+    if size > _MAX_INFORMATION_SIZE:
+        squares = (scores**2 * (lists.visits * scale)[:, None]).ravel()
+        matrix = np.diag(np.asarray(np.bincount(indices.ravel(), squares, size), dtype=np.float64))
+    else:
+        matrix = np.zeros((size, size))
+        for start in range(0, lists.fold.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            dense = np.zeros((indices[part].shape[0], size))
+            np.add.at(dense, (np.arange(dense.shape[0])[:, None], indices[part]), scores[part])
+            matrix += dense.T @ (dense * (lists.visits[part] * scale)[:, None])
     diagonal = np.diag(matrix)
     kept = np.flatnonzero(diagonal > 1e-9)
     covariance = np.diag(np.where(diagonal > 1e-9, 0.0, np.inf))
@@ -268,7 +284,7 @@ def _worth(
     mu, lam = parameters.appeal[user_type], parameters.attention[user_type]
     scale = np.sqrt(np.where(np.isfinite(np.diag(covariance)), np.diag(covariance).clip(0.0), 0.0))
     values, vectors = np.linalg.eigh(np.where(np.isfinite(covariance), covariance, 0.0))
-    noise = rng.standard_normal((_POSTERIOR_SAMPLES, values.size)) * np.sqrt(values.clip(0.0)) @ vectors.T
+    noise = rng.standard_normal((_PARAMETER_SAMPLES, values.size)) * np.sqrt(values.clip(0.0)) @ vectors.T
     noise = np.clip(noise, -4 * scale, 4 * scale)
     average = _average_examination(items, visits, mu, lam)
     samples = np.stack(
@@ -282,7 +298,7 @@ def _worth(
     tail = (1 - level) / 2
     low, high = np.quantile(samples, [tail, 1 - tail], axis=0)
     ends = np.stack([np.minimum(low, average), np.maximum(high, average)], axis=1)
-    is_shown = (items >= 0).any(axis=0)
+    is_shown = np.asarray((items >= 0).any(axis=0))
     return np.where(is_shown, average, np.nan), np.where(is_shown[:, None], ends, np.nan)
 
 

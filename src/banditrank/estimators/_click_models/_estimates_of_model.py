@@ -10,6 +10,9 @@ from banditrank.estimators._click_models._parameters import ModelParameters
 
 Floats = NDArray[np.float64]
 
+ALL_CLICKED = 0.999
+"""Share of clicked displays from which displays without a click are taken to be missing from the log."""
+
 
 class ModelEstimates(NamedTuple):
     """Position worth and item appeal with intervals; NaN where the log does not identify them.
@@ -48,6 +51,16 @@ class ModelEstimates(NamedTuple):
 def cell_tables(cube: ClickCube) -> tuple[Floats, Floats]:
     """Return displays and clicks, both of shape (N, M, K)."""
     return cube.table(cube.cells.displays), cube.table(cube.cells.clicks)
+
+
+def has_single_position(displays: Floats) -> bool:
+    """Return whether all displays, shape (N, M, K), are at one position."""
+    return int(displays.any(axis=(0, 1)).sum()) == 1
+
+
+def lacks_misses(displays: Floats, clicks: Floats) -> bool:
+    """Return whether (nearly) every display was clicked: displays without a click are missing, then."""
+    return bool(clicks.sum() >= ALL_CLICKED * displays.sum())
 
 
 def empty_estimates(cube: ClickCube, parameters: ModelParameters) -> ModelEstimates:

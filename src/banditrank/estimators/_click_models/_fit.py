@@ -10,7 +10,12 @@ from banditrank._checks import check_number
 from banditrank._frames import Columns, Tabular
 from banditrank.counts._click_cube import ClickCube, CubeLists
 from banditrank.errors import InvalidInputError
-from banditrank.estimators._click_models._estimates_of_model import ModelEstimates
+from banditrank.estimators._click_models._estimates_of_model import (
+    ModelEstimates,
+    cell_tables,
+    empty_estimates,
+    lacks_misses,
+)
 from banditrank.estimators._click_models._goodness_of_fit import GoodnessOfFit, assess_fit
 from banditrank.estimators._click_models._models import MODELS
 from banditrank.estimators._click_models._parameters import ClickModelName, ModelParameters, check_model
@@ -30,6 +35,10 @@ NOT_IDENTIFIED = "not identified"
 """What text says in place of an estimate that the log does not determine."""
 
 _MAX_LISTED_ITEMS = 10  # of a user type in a summary
+
+_ALL_CLICKED_NOTE = (
+    "every display was clicked: displays without a click are probably missing, and nothing is identified"
+)
 
 _MEANINGS: dict[ClickModelName, tuple[str, str]] = {
     "single-look": (
@@ -347,6 +356,8 @@ def fit_click_model(
     name = selection.model if selection is not None else check_model(model)
     parameters = MODELS[name].fit(fitted)
     estimates = MODELS[name].estimate(fitted, parameters, level)
+    if lacks_misses(*cell_tables(cube)):
+        estimates = empty_estimates(fitted, parameters)._replace(notes=(_ALL_CLICKED_NOTE,))
     goodness = assess_fit(parameters, fitted)
     scores = score_by_fold(parameters, fitted).total()
     held = None
@@ -376,7 +387,7 @@ def fit_click_model(
         selection,
         shared_positions,
         estimates.n_parameters,
-        (*_notes(cube, name), *estimates.notes),
+        (*_notes(name), *estimates.notes),
         estimates.parameters,
     )
 
@@ -425,7 +436,7 @@ def _split_types(estimates: ModelEstimates, n_types: int, n_items: int) -> Model
     )
 
 
-def _notes(cube: ClickCube, model: ClickModelName) -> tuple[str, ...]:
+def _notes(model: ClickModelName) -> tuple[str, ...]:
     """Return sentences about what the log does not identify."""
     if model in ("single-look", "position-based", "user-browsing"):
         return ("only products of worth and appeal are observed; the scale of each is a convention",)

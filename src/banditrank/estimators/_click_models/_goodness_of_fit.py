@@ -1,7 +1,8 @@
 """A chi-square test of whether a click model fits the cells of a log.
 
-Cells with at least one expected click and one expected miss are compared with their expectation. The statistic
-is referred to a scaled chi-square distribution with its own variance, which that of small cells exceeds.
+Cells with at least one expected click and one expected miss are compared with their expectation. The
+statistic is referred to a scaled chi-square distribution with its own variance, which that of small cells
+exceeds.
 """
 
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def _chi_square(
         components = find_components(ones, ones)
         if has_columns:
             vertices = (components.of_column >= 0).sum() + (components.of_item >= 0).sum()
-            n_parameters += int(vertices) - components.count
+            n_parameters += int(vertices) - components.n_components
         else:
             n_parameters += int(tested.any(axis=1).sum())
     degrees = n_cells - n_parameters

@@ -1,8 +1,8 @@
 """The graph of items and positions: which of them a log can compare.
 
 Items with clicks and the positions (or contexts) at which they were displayed are the vertices, cells with
-displays the edges. Rates of rank one, p = μ_j γ_c, determine the ratio of two positions if and only if a chain
-of items connects them. An item without clicks has rate 0 anywhere, and connects nothing.
+displays the edges. Rates of rank one, p = μ_j γ_c, determine the ratio of two positions if and only if a
+chain of items connects them. An item without clicks has rate 0 anywhere, and connects nothing.
 """
 
 from typing import NamedTuple
@@ -27,13 +27,13 @@ class GraphComponents(NamedTuple):
         Component of each position or context, shape (C,); `NO_COMPONENT` where no clicked item was displayed.
     of_item
         Component of each item, shape (M,); `NO_COMPONENT` of items without clicks.
-    count
+    n_components
         Number of components.
     """
 
     of_column: Indices
     of_item: Indices
-    count: int
+    n_components: int
 
     def columns(self, component: int) -> list[int]:
         """Return the positions or contexts of a component."""

@@ -1,6 +1,9 @@
 """Samples of the ranking lists of a cube, of bounded size."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from banditrank.counts._click_cube import ClickCube, CubeLists
 
@@ -19,4 +22,15 @@ def sample_lists(cube: ClickCube, maximum: int) -> CubeLists:
     if lists.fold.size <= maximum:
         return lists
     chosen = np.sort(np.random.default_rng(0).choice(lists.fold.size, maximum, replace=False))
-    return CubeLists(*(column[chosen] for column in lists))
+    return take_lists(lists, chosen)
+
+
+def take_lists(lists: CubeLists, chosen: NDArray[Any]) -> CubeLists:
+    """Return the lists of some indices, or of a mask."""
+    return CubeLists(
+        lists.fold[chosen],
+        lists.user_type[chosen],
+        lists.items[chosen],
+        lists.clicks[chosen],
+        lists.visits[chosen],
+    )

@@ -53,7 +53,8 @@ class ModelParameters:
         ρ or κ, shape (N, K); γ, shape (N, K, K), indexed by the last click above and the position; λ, shape
         (N, K); ones under ``cascade``.
     looks
-        Estimated number of times that each item was examined, shape (N, M): how much data ``appeal`` rests on.
+        Estimated number of times that each item was examined, shape (N, M): how much data ``appeal`` rests
+        on.
     """
 
     model: ClickModelName

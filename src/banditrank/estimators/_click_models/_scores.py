@@ -1,8 +1,9 @@
 """Scores of click models: log-likelihood and perplexity, marginal and conditional.
 
-The marginal probability of a click at a position depends on the ranking only, the conditional one on the clicks
-above as well. The product of the conditional probabilities of a visit is its likelihood. Perplexity is two to
-the average number of bits by which a click is missed: 1 is perfect, 2 a coin (Dupret and Piwowarski, 2008).
+The marginal probability of a click at a position depends on the ranking only, the conditional one on the
+clicks above as well. The product of the conditional probabilities of a visit is its likelihood. Perplexity
+is two to the average number of bits by which a click is missed: 1 is perfect, 2 a coin (Dupret and
+Piwowarski, 2008).
 """
 
 from dataclasses import dataclass
@@ -88,14 +89,15 @@ def score_by_fold(parameters: ModelParameters, cube: ClickCube) -> FoldScores:
     lists = sample_lists(cube, MAX_SCORED_LISTS)
     if not lists.fold.size:
         return _score_cells(parameters, cube)
-    n, n_positions = lists.items.shape
+    n_positions = lists.items.shape[1]
     is_clicked = (lists.clicks[:, None] >> np.arange(n_positions)) & 1 == 1
     is_shown = lists.items >= 0
     groups = (lists.fold[:, None] * n_positions + np.arange(n_positions)).ravel()
     visits = np.where(is_shown, lists.visits[:, None], 0.0).ravel()
 
     def by_fold(values: Floats) -> Floats:
-        return np.bincount(groups, values, N_FOLDS * n_positions).reshape(N_FOLDS, n_positions)
+        sums = np.bincount(groups, values, N_FOLDS * n_positions)
+        return np.asarray(sums, dtype=np.float64).reshape(N_FOLDS, n_positions)
 
     sums = []
     for chances in (
@@ -104,7 +106,7 @@ def score_by_fold(parameters: ModelParameters, cube: ClickCube) -> FoldScores:
     ):
         logs = _log_probability(chances, is_clicked)
         sums.append(by_fold(np.where(is_shown, logs, 0.0).ravel() * np.where(visits > 0, visits, 1.0)))
-    by_visit = np.bincount(lists.fold, lists.visits, N_FOLDS)
+    by_visit = np.asarray(np.bincount(lists.fold, lists.visits, N_FOLDS), dtype=np.float64)
     return FoldScores(sums[0], sums[1], by_fold(visits), by_visit)
 
 
@@ -115,7 +117,8 @@ def _score_cells(parameters: ModelParameters, cube: ClickCube) -> FoldScores:
     groups = folds * n_positions + cells.position
 
     def by_fold(values: Floats) -> Floats:
-        return np.bincount(groups, values, N_FOLDS * n_positions).reshape(shape)
+        totals = np.bincount(groups, values, N_FOLDS * n_positions)
+        return np.asarray(totals, dtype=np.float64).reshape(shape)
 
     def sums(chances: Floats) -> Floats:
         clicked, missed = cells.clicks, np.maximum(cells.displays - cells.clicks, 0.0)
@@ -136,7 +139,8 @@ def _score_cells(parameters: ModelParameters, cube: ClickCube) -> FoldScores:
         conditional = sums(np.where(cells.above == 0, appeal, 0.0))
     displays = by_fold(cells.displays)
     if cube.has_visits:
-        visits = np.bincount(np.maximum(cube.visits.fold, 0), cube.visits.visits, N_FOLDS)
+        by_visit = np.bincount(np.maximum(cube.visits.fold, 0), cube.visits.visits, N_FOLDS)
+        visits = np.asarray(by_visit, dtype=np.float64)
     else:
         visits = displays.sum(axis=1)
     return FoldScores(marginal, conditional, displays, visits)

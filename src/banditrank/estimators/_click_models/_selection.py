@@ -1,8 +1,8 @@
 """The choice of a click model by its held-out likelihood.
 
 Visits are divided by fold, so that all visits of a user are on one side. The marginal likelihood decides: it
-scores how well clicks on other rankings are predicted. Models between which it does not decide are compared by
-the conditional likelihood of whole visits, and if that does not decide either, the one with the fewest
+scores how well clicks on other rankings are predicted. Models between which it does not decide are compared
+by the conditional likelihood of whole visits, and if that does not decide either, the one with the fewest
 parameters is chosen.
 """
 
@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 
 from banditrank._frames import Columns, Tabular
 from banditrank.counts._click_cube import N_FOLDS, ClickCube
-from banditrank.estimators._click_models._estimates_of_model import cell_tables
+from banditrank.estimators._click_models._estimates_of_model import (
+    cell_tables,
+    has_single_position,
+    lacks_misses,
+)
 from banditrank.estimators._click_models._item_position_graph import find_components
 from banditrank.estimators._click_models._models import MODELS
 from banditrank.estimators._click_models._parameters import ClickModelName
@@ -184,14 +188,19 @@ def held_out_scores(cube: ClickCube, model: ClickModelName) -> FoldScores | None
 def _assumption(cube: ClickCube) -> str | None:
     """Return why a log cannot tell the models apart, or None."""
     displays, clicks = cell_tables(cube)
-    if (displays.sum(axis=(0, 1)) > 0).sum() < 2:
+    if lacks_misses(displays, clicks):
+        return "every display was clicked: any click model fits this log, and none can be chosen"
+    if has_single_position(displays):
         return "the log has a single position: click models do not differ, and appeal is a click rate"
     largest = 0
     for i in range(displays.shape[0]):
         components = find_components(displays[i], clicks[i])
         largest = max(largest, len(components.columns(0)))
     if largest < 2:
-        return "no clicked item was shown at two positions: any click model fits this log, and none can be chosen"
+        return (
+            "no clicked item was shown at two positions: any click model fits this log, and none can be "
+            "chosen"
+        )
     if not cube.has_visits:
         return (
             "the log has no visits: single-look and position-based have the same click rates and cannot be "
@@ -291,8 +300,11 @@ def _single_click_statement(cube: ClickCube) -> str:
     visits = displays.sum(axis=1).max(axis=1)
     expected = float((visits * np.maximum(1 - none - none * odds.sum(axis=1), 0.0)).sum())
     if expected < _MIN_EXPECTED_VISITS:
-        return "No visit has two clicks, but with so few clicks that may be chance: position-based is not ruled out"
+        return (
+            "No visit has two clicks, but with so few clicks that may be chance: position-based is not ruled "
+            "out"
+        )
     return (
-        f"No visit has two clicks; independent positions would have made about {expected:,.0f} such visits, so "
-        "that position-based, dependent-click and user-browsing are ruled out"
+        f"No visit has two clicks; independent positions would have made about {expected:,.0f} such visits, "
+        "so that position-based, dependent-click and user-browsing are ruled out"
     )

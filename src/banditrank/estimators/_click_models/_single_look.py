@@ -1,7 +1,8 @@
 """The paper's model: a user looks at one position, and clicks the item there or not.
 
-Rates are of rank one, as under the position-based model, but the shares of positions sum to 1. That determines
-the scale of the appeal, and requires that all positions that a user type was shown can be compared.
+Rates are of rank one, as under the position-based model, but the shares of positions sum to 1. That
+determines the scale of the appeal, and requires that all positions that a user type was shown can be
+compared.
 """
 
 import numpy as np
@@ -12,6 +13,7 @@ from banditrank.estimators._click_models._estimates_of_model import (
     ModelEstimates,
     cell_tables,
     empty_estimates,
+    has_single_position,
 )
 from banditrank.estimators._click_models._item_position_graph import find_components
 from banditrank.estimators._click_models._parameters import ModelParameters
@@ -87,12 +89,14 @@ def estimate_single_look(cube: ClickCube, parameters: ModelParameters, level: fl
     displays, clicks = cell_tables(cube)
     estimates = empty_estimates(cube, parameters)
     n_parameters = 0
+    is_single = has_single_position(displays)
     for i in range(displays.shape[0]):
         components = find_components(displays[i], clicks[i])
         vertices = (components.of_column >= 0).sum() + (components.of_item >= 0).sum()
-        n_parameters += int(vertices) - components.count
+        n_parameters += int(vertices) - components.n_components
         shown = np.flatnonzero(displays[i].any(axis=0))
-        if components.count != 1 or (components.of_column[shown] < 0).any():
+        is_connected = components.n_components == 1 and (components.of_column[shown] == 0).all()
+        if not is_connected or (shown.size == 1 and not is_single):
             continue
         items = np.flatnonzero(displays[i].any(axis=1))
         cells = np.ix_(items, shown)
@@ -106,7 +110,7 @@ def estimate_single_look(cube: ClickCube, parameters: ModelParameters, level: fl
             estimates.position_worth[i, shown] = np.where(is_open, np.nan, rho)
             estimates.position_intervals[i, shown] = np.where(is_open[:, None], np.nan, rho_ends)
     several = cube.visits.visits[cube.visits.n_clicks > 1].sum()
-    notes = ()
+    notes: tuple[str, ...] = ()
     if several > 0:
         notes = (f"single-look: {several:,.0f} visits have several clicks, which the model rules out",)
     return estimates._replace(n_parameters=n_parameters, notes=notes)

@@ -1,7 +1,7 @@
 """The user-browsing model: examination depends on the position and the last click above.
 
-The cells of an item, a position and a last click above are binomial given the clicks above, with rates of rank
-one: the fit is that of the position-based model with more columns.
+The cells of an item, a position and a last click above are binomial given the clicks above, with rates of
+rank one: the fit is that of the position-based model with more columns.
 """
 
 from statistics import NormalDist
@@ -51,7 +51,7 @@ def browsing_tables(cube: ClickCube) -> tuple[Floats, Floats]:
     columns = cells.position * (cells.position + 1) // 2 + cells.above
     flat = np.ravel_multi_index((cells.user_type, cells.item, columns), shape)
     displays, clicks = (
-        np.bincount(flat, values, int(np.prod(shape))).reshape(shape)
+        np.asarray(np.bincount(flat, values, int(np.prod(shape))), dtype=np.float64).reshape(shape)
         for values in (cells.displays, cells.clicks)
     )
     return displays, clicks
@@ -82,13 +82,13 @@ def estimate_user_browsing(cube: ClickCube, parameters: ModelParameters, level: 
     for i in range(n_types):
         components = find_components(displays[i], clicks[i])
         fit = RankOneFit(parameters.attention[i, above, position], parameters.appeal[i], components)
-        found = rank_one_intervals(displays[i], clicks[i], fit, level)
+        found = rank_one_intervals(displays[i], clicks[i], fit, level, is_single=cube.n_positions == 1)
         examination[i, above, position], intervals[i, above, position] = found.gamma, found.gamma_ends
         estimates.item_appeal[i], estimates.item_intervals[i] = found.means, found.mean_ends
         worth = _worth(displays[i], fit, found.gamma, position, level)
         estimates.position_worth[i], estimates.position_intervals[i] = worth
         vertices = (components.of_column >= 0).sum() + (components.of_item >= 0).sum()
-        n_parameters += int(vertices) - components.count
+        n_parameters += int(vertices) - components.n_components
     return estimates._replace(
         n_parameters=n_parameters, examination=examination, examination_intervals=intervals
     )
