@@ -93,7 +93,7 @@ def study_log(
         name: dict(zip(evaluation.user_types, evaluation[name].rankings, strict=True))
         for name in ("personalized", "equal")
     }
-    naive = evaluate(cube, learned)
+    naive = evaluate(cube, learned, click_model=evaluation.model.model)
     for target in evaluation:
         kind = CROSS_FITTED if target.is_cross_fitted else FIXED
         yield from _records(kind, problem, target, click_model)

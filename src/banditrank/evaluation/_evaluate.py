@@ -18,9 +18,9 @@ from banditrank.evaluation._gamma_interval import gamma_intervals
 from banditrank.evaluation._inverse_propensity import clipped_share, value_by_ips, value_by_snips
 from banditrank.evaluation._learned_targets import BestTarget, LearnedTarget, PolicyTarget
 from banditrank.evaluation._log_cells import LogCells, log_cells, sum_by
+from banditrank.evaluation._log_model import LogModelFit, fit_log_model
 from banditrank.evaluation._model_choice import EvaluationModelChoice, choose_model
 from banditrank.evaluation._price_of_equality import EstimatedPriceOfEquality, jackknife_price
-from banditrank.evaluation._rank_one_fit import RankOneFit, fit_rank_one
 from banditrank.evaluation._targets import (
     CurrentTarget,
     EvaluationTarget,
@@ -50,7 +50,8 @@ class _Setting(NamedTuple):
     merged: LogCells  # in one group
     observed: TypeValues | None  # of the logging policy; None without visits
     choice: EvaluationModelChoice
-    fit: RankOneFit
+    fit: LogModelFit
+    training_fits: list[LogModelFit]  # without each group, for learned targets
     utility: Utility
     level: float
     clip: float
@@ -150,11 +151,23 @@ def evaluate(
     merged = log.merged()
     choice, fit = choose_model(cube, log, click_model)
     names = Names(cube.user_types, cube.items, cube.n_positions)
-    setting = _Setting(
-        names, log, merged, _observed(cube, merged), choice, fit, chosen_utility, level, weight
-    )
     policy_options = {"treatment": treatment, "utility": chosen_utility, "click_model": _policy_model(choice)}
     parsed = _as_targets(targets, names, policy_options, n_samples, seed)
+    training_fits = []
+    if any(target.is_learned for target in parsed):
+        training_fits = [fit_log_model(log.without(g), choice.model).shrunken() for g in range(n_folds)]
+    setting = _Setting(
+        names=names,
+        log=log,
+        merged=merged,
+        observed=_observed(cube, merged),
+        choice=choice,
+        fit=fit,
+        training_fits=training_fits,
+        utility=chosen_utility,
+        level=level,
+        clip=weight,
+    )
     results = [_evaluate_target(target, setting) for target in parsed]
     return Evaluation(
         targets=tuple(result for result, _ in results),
@@ -243,7 +256,9 @@ def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[Targe
         "cells": setting.observed if is_current and setting.observed is not None else by_cells,
         "ips": value_by_ips(log, shares, setting.clip),
         "snips": value_by_snips(log, shares, setting.clip),
-        "model": value_by_model(setting.fit, log, resolved),
+        "model": value_by_model(
+            setting.fit, log, resolved, setting.training_fits if target.is_learned else ()
+        ),
     }
     estimates = {name: _estimate(name, values, setting) for name, values in by_estimator.items()}
     missing = unsupported_cells(log, shares)
@@ -330,27 +345,28 @@ def _prices(
         return ()
     _, reference, reference_resolved = personalized
     parts = [setting.log.without(group) for group in range(len(setting.log.visits))]
-    fits: list[RankOneFit] = []
     prices = []
     for target, result, resolved in equal:
-        estimator: ValueEstimator = "cells"
-        if result.headline == reference.headline == "model":
-            estimator = "model"
-            fits = fits or [fit_rank_one(part, setting.choice.model) for part in parts]
+        has_models = result.headline == reference.headline == "model"
+        estimator: ValueEstimator = "model" if has_models else "cells"
         without = [
             (
-                _total(estimator, part, resolved, fits[number] if fits else setting.fit),
-                _total(estimator, part, reference_resolved, fits[number] if fits else setting.fit),
+                _total(estimator, part, resolved, setting),
+                _total(estimator, part, reference_resolved, setting),
             )
-            for number, part in enumerate(parts)
+            for part in parts
         ]
         totals = (result.estimates[estimator].total.value, reference.estimates[estimator].total.value)
         prices.append(jackknife_price(target.name, reference.name, estimator, totals, without, setting.level))
     return tuple(prices)
 
 
-def _total(estimator: ValueEstimator, log: LogCells, target: ResolvedTarget, fit: RankOneFit) -> float:
-    """Return the clicks per visit of a target."""
-    values = value_by_model(fit, log, target) if estimator == "model" else value_by_cells(log, target.shares)
+def _total(estimator: ValueEstimator, log: LogCells, target: ResolvedTarget, setting: _Setting) -> float:
+    """Return the clicks per visit of a learned target on some groups of the log."""
+    values = (
+        value_by_model(setting.fit, log, target, setting.training_fits)
+        if estimator == "model"
+        else value_by_cells(log, target.shares)
+    )
     is_present = log.n_visits > 0
     return float(log.arrival_rates[is_present] @ values.values[is_present])

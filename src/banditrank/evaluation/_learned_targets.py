@@ -14,7 +14,7 @@ from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._estimates import Estimates
 from banditrank.evaluation._log_cells import LogCells
-from banditrank.evaluation._rank_one_fit import EvaluationModel, fit_rank_one
+from banditrank.evaluation._log_model import EvaluationModel, fit_log_model
 from banditrank.evaluation._targets import EvaluationTarget, Mixture, ResolvedTarget, resolve_mixtures
 from banditrank.model._rankings import Ranking
 from banditrank.policies._base import Policy, Treatment
@@ -139,33 +139,11 @@ def counts_of(log: LogCells) -> Counts:
 
 
 def shrunken_estimates(log: LogCells, model: EvaluationModel) -> Estimates:
-    """Return estimates of a rank-one model whose item means are shrunk to the mean of their user type.
-
-    Items that were rarely shown have extreme estimates, and a ranking would select them. Means have a gamma
-    prior whose mean and variance are those of the type's items (empirical Bayes, by moments).
-    """
-    fit = fit_rank_one(log, model)
+    """Return the estimates of a model of positions, with item means shrunk to the mean of their user type."""
+    fit = fit_log_model(log, model).shrunken()
     gamma = np.nan_to_num(fit.examination)
     looks = np.einsum("ncj,nc->nj", fit.displays, gamma)
-    clicks = fit.clicks.sum(axis=1)
-    means = np.zeros(looks.shape)
-    for i in range(len(means)):
-        is_shown = looks[i] > 0
-        if is_shown.any():
-            means[i, is_shown] = _shrink(clicks[i, is_shown], looks[i, is_shown])
-    return Estimates(log.arrival_rates, gamma, looks, means)
-
-
-def _shrink(clicks: Floats, looks: Floats) -> Floats:
-    """Return posterior means of rates; all equal if they vary no more than by chance."""
-    total = looks.sum()
-    mean = clicks.sum() / total
-    excess = (looks * (clicks / looks - mean) ** 2).sum() - (looks.size - 1) * mean
-    variance = excess / max(total - (looks**2).sum() / total, 1e-300)
-    if mean <= 0:
-        return np.zeros_like(looks)
-    strength = mean / max(variance, 1e-3 * mean**2)  # in looks
-    return np.asarray((clicks + strength * mean) / (looks + strength))
+    return Estimates(log.arrival_rates, gamma, looks, np.nan_to_num(fit.means))
 
 
 def _best_for(problem: Estimates, user_type: int, allowed: NDArray[np.bool_]) -> Ranking:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from banditrank.evaluation._distributions import student_quantile
+from banditrank.estimators._distributions import student_quantile
 
 
 @dataclass(frozen=True, slots=True)

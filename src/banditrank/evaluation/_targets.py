@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.evaluation._log_cells import LogCells
-from banditrank.evaluation._rank_one_fit import EvaluationModel
+from banditrank.evaluation._log_model import EvaluationModel
 from banditrank.model._rankings import Ranking, as_ranking
 
 Floats = NDArray[np.float64]

@@ -88,8 +88,8 @@ class SwapProposal:
 
     def __str__(self) -> str:
         return (
-            f"for user type {self.user_type}, swap {self.first_item} (position {self.first_position + 1}) and "
-            f"{self.second_item} (position {self.second_position + 1}) in about {self.n_visits:,} visits"
+            f"for user type {self.user_type}, swap {self.first_item} (position {self.first_position + 1}) "
+            f"and {self.second_item} (position {self.second_position + 1}) in about {self.n_visits:,} visits"
         )
 
 
@@ -111,7 +111,8 @@ class UserTypeDiagnosis:
         Whether each position can be compared with the most examined one, shape (K,).
     overlap
         Share of the information about a position that remains when the appeal of items is unknown, shape
-        (K,): 0 with a fixed ranking, near 1 with random ones. NaN without clicks.
+        (K,): 0 with a fixed ranking; one less the position's share of the information with random rankings.
+        NaN without clicks.
     effective_overlap
         The same of the worst comparison of positions: the smallest positive eigenvalue of the normalised
         Laplacian; 0 if some positions cannot be compared.
@@ -301,7 +302,7 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> Diagnosis:
             Finding(
                 "drift",
                 "warning",
-                f"{len(drift.items)} of {drift.n_tested} items drift over the {drift.n_periods} periods: {names}.",
+                f"{len(drift.items)} of {drift.n_tested} items drift from period to period: {names}.",
             )
         )
     order: tuple[Severity, ...] = ("unknowable", "warning", "fine")
@@ -331,7 +332,7 @@ def _verdict(severity: Severity, codes: set[str], types: tuple[UserTypeDiagnosis
         return "The log cannot tell what a position is worth."
     if severity == "warning":
         return "The log can tell positions and items apart, with reservations."
-    return f"The log tells positions and items apart; the worth of positions is known to ±{target:.0%} or better."
+    return f"The log tells positions and items apart: the worth of positions is known to ±{target:.0%}."
 
 
 def _diagnose_type(
@@ -412,15 +413,15 @@ def _find_missing(cube: ClickCube, displays: Floats, clicks: Floats) -> list[Fin
         return [Finding("no-clicks", "unknowable", text)]
     if lacks_misses(displays, clicks):
         text = (
-            "Every display was clicked: displays without a click are probably missing from the log. Without them "
-            "there are no click rates, and neither positions nor items can be compared."
+            "Every display was clicked: displays without a click are probably missing from the log. Without "
+            "them there are no click rates, and neither positions nor items can be compared."
         )
         return [Finding("all-clicked", "unknowable", text)]
     without = cube.visits.visits[cube.visits.n_clicks == 0].sum()
     if cube.has_visits and cube.n_visits >= _MIN_VISITS and without == 0:
         text = (
-            "Every visit has a click: visits without one are probably missing from the log. Click rates are too "
-            "high, then, and compare items within such visits only."
+            "Every visit has a click: visits without one are probably missing from the log. Click rates are "
+            "too high, then, and compare items within such visits only."
         )
         return [Finding("all-visits-clicked", "warning", text)]
     return []
@@ -436,16 +437,16 @@ def _find_unknowable(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> 
     if shown.sum() == 1:
         position = int(np.flatnonzero(shown)[0]) + 1
         text = (
-            f"All displays are at position {position}: the log says nothing about the worth of positions. The "
-            "click rates of items compare them at this position."
+            f"All displays are at position {position}: the log says nothing about the worth of positions. "
+            "The click rates of items compare them at this position."
         )
         findings.append(Finding("single-position", "unknowable", text))
     else:
         fixed = [one for one in clicked if not one.is_position_known.any()]
         if len(fixed) == len(clicked):
             text = (
-                "No clicked item was shown at two positions (a fixed layout): a high click rate may be due to the "
-                "item or to its position, and no amount of such data can tell which."
+                "No clicked item was shown at two positions (a fixed layout): a high click rate may be due "
+                "to the item or to its position, and no amount of such data can tell which."
             )
             findings.append(Finding("fixed-layout", "unknowable", text))
         else:
@@ -456,13 +457,11 @@ def _find_unknowable(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> 
             findings += _find_separate(displays, types)
     single = [one for one in types if one.n_items == 1]
     if single:
+        is_each = len(single) == len(types)
         who = (
-            "Each user type"
-            if len(single) == len(types)
-            else f"User types {_join([one.user_type for one in single])}"
+            "Each user type was" if is_each else f"User types {_join([one.user_type for one in single])} were"
         )
-        verb = "was" if len(single) == len(types) else "were"
-        text = f"{who} {verb} shown a single item: the log says nothing about other items for them."
+        text = f"{who} shown a single item: the log says nothing about other items for them."
         findings.append(Finding("one-item-per-type", "warning" if shown.sum() > 1 else "unknowable", text))
     return findings
 
@@ -475,8 +474,8 @@ def _find_separate(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> li
             known = _join([str(k + 1) for k in np.flatnonzero(one.is_position_known)])
             others = _join([str(k + 1) for k in np.flatnonzero(unknown)])
             text = (
-                f"User type {one.user_type}: positions {known} can be compared with each other, positions {others} "
-                "cannot be compared with them, because no clicked item was shown at both."
+                f"User type {one.user_type}: positions {known} can be compared with each other, positions "
+                f"{others} cannot be compared with them, because no clicked item was shown at both."
             )
             findings.append(Finding("separate-positions", "unknowable", text))
         elif one.joining_items and one.is_position_known.any() and one.n_items > 1:
@@ -501,8 +500,8 @@ def _find_imprecise(types: tuple[UserTypeDiagnosis, ...], target: float) -> list
         elif (factor := (known[worst] / math.log1p(target)) ** 2) > _MIN_FACTOR:
             text = (
                 f"User type {one.user_type}: the worth of position {worst + 1} is known to "
-                f"{_precision(known[worst])} only; ±{target:.0%} takes about {_times(factor)} as much data like "
-                "this, or the swaps below."
+                f"{_precision(known[worst])} only; ±{target:.0%} takes about {_times(factor)} as much data "
+                "like this, or the swaps below."
             )
             findings.append(Finding("imprecise", "warning", text))
     return findings
@@ -532,9 +531,9 @@ def _find_equal_positions(
         return []
     if worst <= math.log1p(max(3 * target, 0.3)):
         text = (
-            "Clicks do not depend on the position: items earn the same at all positions. Either positions do not "
-            "matter on this page, or the position column is not what users saw (shuffled, or a rank from before "
-            "the page was laid out). Check it before using the worth of positions."
+            "Clicks do not depend on the position: items earn the same at all positions. Either positions do "
+            "not matter on this page, or the position column is not what users saw (shuffled, or a rank from "
+            "before the page was laid out). Check it before using the worth of positions."
         )
         return [Finding("positions-are-noise", "warning", text)]
     text = "The log is too small to see a difference between positions."

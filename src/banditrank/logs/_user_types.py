@@ -80,8 +80,8 @@ class ColumnAssessment:
         elif self.is_useful:
             low, high = self.clicks_interval
             text = (
-                f"{name}: tells users apart; a personalized ranking gains {self.clicks_gained:+.3f} clicks per "
-                f"visit [{low:+.3f}, {high:+.3f}]"
+                f"{name}: tells users apart; a personalized ranking gains {self.clicks_gained:+.3f} clicks "
+                f"per visit [{low:+.3f}, {high:+.3f}]"
             )
         else:
             text = f"{name}: no gain on held-out visits"
@@ -349,8 +349,8 @@ def _test_logging(cube: ClickCube) -> float:
     """
     displays = cube.table(cube.cells.displays)
     smallest, n_tests = 1.0, 0
-    for table in np.moveaxis(displays, 2, 0):  # (N, M)
-        table = table[np.ix_(table.any(axis=1), table.any(axis=0))]
+    for shown in np.moveaxis(displays, 2, 0):  # (N, M)
+        table = shown[np.ix_(shown.any(axis=1), shown.any(axis=0))]
         if min(table.shape) < 2:
             continue
         expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()

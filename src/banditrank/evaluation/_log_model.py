@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.estimators._binomial_likelihood import ascend
+from banditrank.estimators._binomial_likelihood import maximize_rank_one
+from banditrank.estimators._distributions import chi_square_survival
 from banditrank.estimators._maximum_likelihood import alternate
-from banditrank.evaluation._distributions import chi_square_tail
 from banditrank.evaluation._log_cells import LogCells, sum_by
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ class ColumnInformation(NamedTuple):
     null_space: Floats  # (C, C) projection on what is not identified
 
 
-class RankOneFit(NamedTuple):
+class LogModelFit(NamedTuple):
     """A fitted rank-one model of a log.
 
     Attributes
@@ -99,6 +99,25 @@ class RankOneFit(NamedTuple):
             null_space[block] = null @ null.T
         return ColumnInformation(covariance, null_space)
 
+    def shrunken(self) -> "LogModelFit":
+        """Return the model with item means shrunk to the mean of their user type, and no γ of 0.
+
+        Items that were rarely shown have extreme estimates, and a learned ranking would select them. Means
+        have a gamma prior whose mean and variance are those of the type's items (empirical Bayes, by
+        moments). A column without clicks gets half a click.
+        """
+        gamma = np.nan_to_num(self.examination)
+        looks = np.einsum("ncj,nc->nj", self.displays, gamma)
+        clicks = self.clicks.sum(axis=1)
+        means = np.full(looks.shape, np.nan)
+        for i in range(len(means)):
+            is_shown = looks[i] > 0
+            if is_shown.any():
+                means[i, is_shown] = _shrink(clicks[i, is_shown], looks[i, is_shown])
+        expected = np.einsum("ncj,nj->nc", self.displays, np.nan_to_num(means))
+        least = np.divide(0.5, expected, out=np.full_like(gamma, np.nan), where=expected > 0)
+        return self._replace(examination=np.maximum(gamma, least), means=means)
+
     def misfit(self) -> float:
         """Return the p-value of Pearson's test of the model on cells with enough expected clicks.
 
@@ -120,7 +139,7 @@ class RankOneFit(NamedTuple):
             if is_large.sum() > n_parameters:
                 statistic += float(differences.sum())
                 freedom += int(is_large.sum() - n_parameters)
-        return chi_square_tail(statistic, freedom) if freedom else float("nan")
+        return chi_square_survival(statistic, freedom) if freedom else float("nan")
 
 
 def column_of(log: LogCells, model: EvaluationModel) -> Indices:
@@ -130,7 +149,7 @@ def column_of(log: LogCells, model: EvaluationModel) -> Indices:
     return log.position
 
 
-def fit_rank_one(log: LogCells, model: EvaluationModel) -> RankOneFit:
+def fit_log_model(log: LogCells, model: EvaluationModel) -> LogModelFit:
     """Fit a rank-one click model to a log by maximum likelihood, each user type on its own."""
     n, n_items, n_positions = log.shape
     n_columns = n_positions**2 if model == "user-browsing" else n_positions
@@ -147,7 +166,7 @@ def fit_rank_one(log: LogCells, model: EvaluationModel) -> RankOneFit:
         _maximize(model, displays[i], clicks[i], examination[i], means[i])
     is_fitted = np.einsum("ncj,nj->nc", displays, means) > 0
     has_looks = np.einsum("ncj,nc->nj", displays, np.where(is_fitted, examination, 0.0)) > 0
-    return RankOneFit(
+    return LogModelFit(
         model,
         np.where(is_fitted, examination, np.nan),
         np.where(has_looks, means, np.nan),
@@ -163,10 +182,22 @@ def _maximize(model: EvaluationModel, displays: Floats, clicks: Floats, gamma: F
         raw = np.empty(len(gamma))
         alternate(displays[None], clicks[None], gamma[None], mu[None], raw, 0, _TOLERANCE, _MAX_ITERATIONS)
         return
-    misses = displays - clicks
-    by_item = np.ascontiguousarray(misses.T)
-    ascend(misses, by_item, clicks.sum(axis=0), clicks.sum(axis=1), gamma, mu, _TOLERANCE, _MAX_ITERATIONS)
+    gamma[:], mu[:] = maximize_rank_one(
+        displays, clicks, tolerance=_TOLERANCE, max_iterations=_MAX_ITERATIONS
+    )
     largest = gamma[displays @ mu > 0].max(initial=0.0)
     if largest > 0:
         gamma /= largest
         mu *= largest
+
+
+def _shrink(clicks: Floats, looks: Floats) -> Floats:
+    """Return posterior means of rates; nearly equal ones if they vary no more than by chance."""
+    total = looks.sum()
+    mean = clicks.sum() / total
+    if mean <= 0:
+        return np.zeros_like(looks)
+    excess = (looks * (clicks / looks - mean) ** 2).sum() - (looks.size - 1) * mean
+    variance = excess / max(total - (looks**2).sum() / total, 1e-300)
+    strength = mean / max(variance, 1e-3 * mean**2)  # in looks
+    return np.asarray((clicks + strength * mean) / (looks + strength))
