@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         fit_click_model,
         select_click_model,
     )
-    from banditrank.logs import Diagnosis, UserTypeAssessment, assess_user_types, diagnose
+    from banditrank.logs import LogDiagnosis, UserTypeAssessment, assess_user_types, diagnose
     from banditrank.model import (
         BernoulliRewards,
         BetaRewards,
@@ -126,7 +126,6 @@ __all__ = [
     "ConflictingFeedbackError",
     "Counts",
     "DependentClick",
-    "Diagnosis",
     "EqualityReport",
     "Estimates",
     "ExpiredRankingError",
@@ -137,6 +136,7 @@ __all__ = [
     "GreedyRank",
     "InvalidInputError",
     "Learner",
+    "LogDiagnosis",
     "MissingDependencyError",
     "NoExperimentError",
     "Oracle",
@@ -242,7 +242,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "fit_click_model",
                 "select_click_model",
             ),
-            "logs": ("Diagnosis", "UserTypeAssessment", "assess_user_types", "diagnose"),
+            "logs": ("LogDiagnosis", "UserTypeAssessment", "assess_user_types", "diagnose"),
             "model": (
                 "BernoulliRewards",
                 "BetaRewards",
