@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers.simulated_logs import make_log_problem, simulate_visits
 
-from banditrank import LogDiagnosis, InvalidInputError, diagnose
+from banditrank import InvalidInputError, LogDiagnosis, diagnose
 from banditrank.counts._click_cube import ClickCube
 
 N = 6000
