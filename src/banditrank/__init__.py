@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from banditrank.evaluation import evaluate
     from banditrank.logs import (
-        Diagnosis,
+        LogDiagnosis,
         UserTypeAssessment,
         assess_user_types,
         diagnose,
@@ -134,7 +134,6 @@ __all__ = [
     "ConflictingFeedbackError",
     "Counts",
     "DependentClick",
-    "Diagnosis",
     "EqualityReport",
     "Estimates",
     "ExpiredRankingError",
@@ -145,6 +144,7 @@ __all__ = [
     "GreedyRank",
     "InvalidInputError",
     "Learner",
+    "LogDiagnosis",
     "MissingDependencyError",
     "NoExperimentError",
     "Oracle",
@@ -255,7 +255,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             ),
             "evaluation": ("evaluate",),
             "logs": (
-                "Diagnosis",
+                "LogDiagnosis",
                 "UserTypeAssessment",
                 "assess_user_types",
                 "diagnose",

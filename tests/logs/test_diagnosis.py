@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers.simulated_logs import make_log_problem, simulate_visits
 
-from banditrank import Diagnosis, InvalidInputError, diagnose
+from banditrank import InvalidInputError, LogDiagnosis, diagnose
 from banditrank.counts._click_cube import ClickCube
 
 N = 6000
@@ -52,11 +52,11 @@ def shuffled_positions() -> ClickCube:
     return ClickCube.from_visits(visits.user_type, items, clicks)
 
 
-def codes(diagnosis: Diagnosis) -> list[str]:
+def codes(diagnosis: LogDiagnosis) -> list[str]:
     return [finding.code for finding in diagnosis.findings]
 
 
-def assert_prints_no_worth(diagnosis: Diagnosis) -> None:
+def assert_prints_no_worth(diagnosis: LogDiagnosis) -> None:
     """Check that no precision of a position is printed, and that none is in the document."""
     assert "is known to" not in diagnosis.summary()
     document = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))

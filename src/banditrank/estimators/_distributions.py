@@ -20,7 +20,7 @@ def chi_square_survival(statistic: float, degrees: float) -> float:
     >>> round(chi_square_survival(3.841458820694124, 1), 12)
     0.05
     >>> round(chi_square_survival(250.0, 200), 6)
-    0.009318
+    0.009379
     """
     if degrees <= 0:
         return 1.0

@@ -6,7 +6,7 @@ from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from banditrank.logs._count_log import count_log
-    from banditrank.logs._diagnosis import Diagnosis, Finding, SwapProposal, UserTypeDiagnosis, diagnose
+    from banditrank.logs._diagnosis import Finding, LogDiagnosis, SwapProposal, UserTypeDiagnosis, diagnose
     from banditrank.logs._drift import Drift, DriftingItem, find_drift
     from banditrank.logs._estimated_problem import estimate_problem
     from banditrank.logs._log_columns import LogColumns
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ColumnAssessment",
-    "Diagnosis",
     "Drift",
     "DriftingItem",
     "Finding",
     "KnownEvaluation",
     "LogColumns",
+    "LogDiagnosis",
     "LogReport",
     "Replay",
     "SwapProposal",
@@ -55,7 +55,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
         __name__,
         {
             "_count_log": ("count_log",),
-            "_diagnosis": ("Diagnosis", "Finding", "SwapProposal", "UserTypeDiagnosis", "diagnose"),
+            "_diagnosis": ("Finding", "LogDiagnosis", "SwapProposal", "UserTypeDiagnosis", "diagnose"),
             "_drift": ("Drift", "DriftingItem", "find_drift"),
             "_estimated_problem": ("estimate_problem",),
             "_log_columns": ("LogColumns",),

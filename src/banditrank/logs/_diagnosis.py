@@ -144,7 +144,7 @@ class UserTypeDiagnosis:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Diagnosis(Tabular):
+class LogDiagnosis(Tabular):
     """What a log can tell. ``to_frame`` returns a row for each user type and position.
 
     Attributes
@@ -239,7 +239,7 @@ class Diagnosis(Tabular):
         }
 
 
-def diagnose(cube: ClickCube, target: float = 0.10) -> Diagnosis:
+def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     """Diagnose what a log can tell of positions and items.
 
     Parameters
@@ -311,7 +311,7 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> Diagnosis:
     codes = {one.code for one in findings}
     is_futile = bool(codes & {"no-clicks", "all-clicked", "positions-are-noise"})
     swaps = () if is_futile else _plan_swaps(cube, displays, clicks, types, target)
-    return Diagnosis(
+    return LogDiagnosis(
         _verdict(severity, codes, types, target),
         severity,
         tuple(findings),

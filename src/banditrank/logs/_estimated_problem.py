@@ -5,7 +5,7 @@ import numpy as np
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._fit import ClickModelFit, fit_click_model
-from banditrank.logs._diagnosis import Diagnosis, diagnose
+from banditrank.logs._diagnosis import LogDiagnosis, diagnose
 from banditrank.logs._withholding import check_estimates, withhold_estimates
 from banditrank.model._problem import Problem
 
@@ -16,7 +16,7 @@ PROBLEM_MODELS = ("single-look", "position-based")
 def estimate_problem(
     cube: ClickCube,
     fit: ClickModelFit | None = None,
-    diagnosis: Diagnosis | None = None,
+    diagnosis: LogDiagnosis | None = None,
     *,
     name: str = "log",
 ) -> Problem:

@@ -14,7 +14,7 @@ from banditrank._report_page.rendering import make_environment, render_figure
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._fit import ClickModelFit, fit_click_model
-from banditrank.logs._diagnosis import Diagnosis, diagnose
+from banditrank.logs._diagnosis import LogDiagnosis, diagnose
 from banditrank.logs._report_figures import report_figures
 from banditrank.logs._report_tables import report_sections
 from banditrank.logs._user_types import UserTypeAssessment, assess_user_types
@@ -57,7 +57,7 @@ class LogReport:
     """
 
     cube: ClickCube
-    diagnosis: Diagnosis
+    diagnosis: LogDiagnosis
     withheld: Withheld
     fit: ClickModelFit | None
     user_types: UserTypeAssessment | None
@@ -148,11 +148,7 @@ class LogReport:
             "user_types": self.user_types,
             "evaluation": self.evaluation.evaluation,
         }
-        return {
-            name: part.to_frame(backend=backend)
-            for name, part in parts.items()
-            if part is not None
-        }
+        return {name: part.to_frame(backend=backend) for name, part in parts.items() if part is not None}
 
     def save(self, path: str | Path) -> None:
         """Write the report to one file: an HTML page that works offline, or JSON if the name ends in .json.

@@ -11,7 +11,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._fit import ClickModelFit
 from banditrank.evaluation._evaluate import evaluate
 from banditrank.evaluation._evaluation import Evaluation
-from banditrank.logs._diagnosis import Diagnosis
+from banditrank.logs._diagnosis import LogDiagnosis
 
 _WITHOUT_RATES = ("no-clicks", "all-clicked")
 _WITHOUT_POSITIONS = ("positions-are-noise", "single-position", "fixed-layout")
@@ -33,7 +33,7 @@ class Withheld:
     rankings: str = ""
 
 
-def find_withheld(diagnosis: Diagnosis) -> Withheld:
+def find_withheld(diagnosis: LogDiagnosis) -> Withheld:
     """Return what a diagnosis rules out.
 
     Without rates nothing is reported. A log that cannot tell position from item does not teach rankings, even
@@ -48,7 +48,7 @@ def find_withheld(diagnosis: Diagnosis) -> Withheld:
     return Withheld(positions=positions, rankings=rankings)
 
 
-def withhold_estimates(fit: ClickModelFit, diagnosis: Diagnosis) -> ClickModelFit:
+def withhold_estimates(fit: ClickModelFit, diagnosis: LogDiagnosis) -> ClickModelFit:
     """Return a fit without the estimates that a diagnosis rules out: NaN instead of them."""
     withheld = find_withheld(diagnosis)
     is_known = np.array([one.is_position_known for one in diagnosis.user_types])
@@ -97,7 +97,7 @@ class KnownEvaluation:
 
 
 def evaluate_known(
-    cube: ClickCube, diagnosis: Diagnosis, targets: Mapping[str, Any] | Sequence[Any], **options: Any
+    cube: ClickCube, diagnosis: LogDiagnosis, targets: Mapping[str, Any] | Sequence[Any], **options: Any
 ) -> KnownEvaluation:
     """Evaluate targets, except those that would be learned from what the log cannot tell.
 

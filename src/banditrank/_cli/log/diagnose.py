@@ -12,7 +12,7 @@ from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from banditrank.counts import ClickCube
-    from banditrank.logs import Diagnosis
+    from banditrank.logs import LogDiagnosis
 
 
 @takes_log
@@ -49,7 +49,7 @@ def _parse_percent(text: str) -> float:
         raise InvalidInputError("--target", "must be a percentage such as 10%", text) from None
 
 
-def _print_diagnosis(cube: "ClickCube", diagnosis: "Diagnosis") -> None:
+def _print_diagnosis(cube: "ClickCube", diagnosis: "LogDiagnosis") -> None:
     from banditrank.logs._report_tables import count_types
 
     console = make_console()

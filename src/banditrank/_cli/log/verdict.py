@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from banditrank.logs import Diagnosis
+    from banditrank.logs import LogDiagnosis
 
 
-def print_verdict(console: "Console", diagnosis: "Diagnosis") -> None:
+def print_verdict(console: "Console", diagnosis: "LogDiagnosis") -> None:
     """Print the verdict, the findings behind it, and swaps that would tell the worth of positions."""
     console.print(diagnosis.verdict, soft_wrap=True)
     for finding in diagnosis.findings:

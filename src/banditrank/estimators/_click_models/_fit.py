@@ -345,7 +345,7 @@ def fit_click_model(
     >>> cube = ClickCube.from_visits(np.zeros(20_000), items, rng.random((20_000, 3)) < chances)
     >>> fit = fit_click_model(cube)
     >>> fit.model, fit.position_worth.round(2), fit.item_appeal.round(2)
-    ('position-based', array([[1.  , 0.61, 0.42]]), array([[0.49, 0.31, 0.2 ]]))
+    ('position-based', array([[1.  , 0.62, 0.41]]), array([[0.48, 0.3 , 0.2 ]]))
     """
     if not cube.cells.displays.any():
         raise InvalidInputError("cube", "must have displays", "none")

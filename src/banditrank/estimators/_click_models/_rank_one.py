@@ -21,8 +21,9 @@ _TOLERANCE = 1e-9
 _FIRST_SWEEPS = 8  # of coordinate ascent before Newton's method, and after it
 _MAX_NEWTON_STEPS = 50
 _MAX_HALVINGS = 30
-_MAX_STEP = 3.0  # of logarithms
+_MAX_STEP = 10.0  # of logarithms
 _NEWTON_TOLERANCE = 1e-8  # of logarithms
+_MIN_GAIN = 1e-7  # of the log-likelihood: a step towards a factor of 0 never ends
 _RIDGE = 1e-10  # relative: the scale of each component is not identified
 _MAX_PROBABILITY = 1 - 1e-12
 _MAX_CHANCE = 1e6  # of cells without displays
@@ -157,9 +158,10 @@ def _newton(displays: Floats, clicks: Floats, gamma: Floats, means: Floats) -> F
             size /= 2
         else:
             break
+        gain = new_value - value
         log_gamma, log_means, chances, value = columns, items, new_chances, new_value
         moves = np.abs((item_step[:, None] + step) * (displays > 0))  # of ln p: scales may drift
-        if size * moves.max() <= _NEWTON_TOLERANCE:
+        if size * moves.max() <= _NEWTON_TOLERANCE or gain <= _MIN_GAIN:
             break
     return np.asarray(np.exp(log_gamma - log_gamma.max()))
 
