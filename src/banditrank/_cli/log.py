@@ -43,7 +43,7 @@ def _column(option: str, text: str) -> Any:
     cls=OptionErrorCommand,
     epilog=examples(
         "banditrank log count clicks.csv --output cube",
-        "banditrank log count clicks.csv --type segment --item item --position slot --clicked clicked -o cube",
+        "banditrank log count clicks.csv --type segment --item item --position slot -o cube",
         "banditrank log count visits.jsonl --items shown --clicked-item chosen --bad-rows drop -o cube",
     ),
 )
@@ -153,8 +153,8 @@ def count_command(
 ) -> None:
     """Count a click log into a cube, from which all analyses of logs start.
 
-    Prints which columns were guessed, how many rows were counted or left out and why, and what looks wrong. A bad
-    row is an error that names its file, line, rule and value, unless bad rows are dropped.
+    Prints which columns were guessed, how many rows were counted or left out and why, and what looks wrong. A
+    bad row is an error that names its file, line, rule and value, unless bad rows are dropped.
     """
     from banditrank.counts._cube_files import check_cube_path
 
@@ -262,8 +262,9 @@ def _report(cube: "ClickCube", output: Path, json_file: str | None) -> None:
     displays, clicks = cube.cells.displays.sum(), cube.cells.clicks.sum()
     visits = f", {cube.n_visits:,.0f} visits" if cube.has_visits else ""
     console.print(
-        f"{output}: {displays:,.0f} displays, {clicks:,.0f} clicks{visits}, {len(cube.type_values):,} user types, "
-        f"{len(cube.items):,} items, {cube.n_positions} positions, {cube.cells.displays.size:,} cells, "
+        f"{output}: {displays:,.0f} displays, {clicks:,.0f} clicks{visits}, "
+        f"{len(cube.type_values):,} user types, {len(cube.items):,} items, "
+        f"{cube.n_positions} positions, {cube.cells.displays.size:,} cells, "
         f"banditrank {__version__}",
         soft_wrap=True,
     )

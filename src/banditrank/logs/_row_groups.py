@@ -225,7 +225,7 @@ class _RowJudge:
         if "session" in names and self._columns.layout == "long":
             yield from self._judge_session(place, row)
 
-    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:
+    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:  # noqa: C901 - rules
         names, allowed = self._columns.names, self._positions
         column, value = names["position"], row.get(names["position"])
         position = parse_position(value)
