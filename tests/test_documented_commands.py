@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from helpers.click_logs import draw_visits
 from helpers.command_line import run
 from helpers.documentation import ROOT, SITE_PAGES, page_id
 from helpers.running_service import Running, running
@@ -109,6 +110,7 @@ def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     log = write_sample_log(kdd2012(), tmp_path, n_rows=2_000, seed=1)
     Path(log.training).rename("training.txt")
     Path(log.profiles).rename("userid_profile.txt")
+    draw_visits().rename(columns={"position": "slot"}).to_csv("clicks.csv", index=False)
     commands = {line for _, line in LINES if line.startswith("banditrank ") and "--backend ray" not in line}
     for line in sorted(commands):  # creates keys before it lists and revokes them
         _, name, *words = shlex.split(re.sub(r"--horizon \d+|--replications \d+", "", line), comments=True)
