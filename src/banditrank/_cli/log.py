@@ -128,7 +128,7 @@ def count_command(
     bad_rows: Annotated[str, typer.Option(help="What to do with bad rows: refuse or drop.")] = "refuse",
     max_lists: Annotated[
         int, typer.Option(help="Number of visits whose ranking lists are retained, up to 5000000.")
-    ] = 100_000,
+    ] = 20_000,
     engine: Annotated[str, typer.Option(help="Engine that counts: duckdb or spark.")] = "duckdb",
     master: Annotated[
         str | None,

@@ -72,7 +72,7 @@ def count_log(
     until: str | None = None,
     single_click: bool = False,
     bad_rows: BadRows = "refuse",
-    max_lists: int = 100_000,
+    max_lists: int = 20_000,
     memory_limit: str = "2GB",
     temporary_directory: str | Path | None = None,
     threads: int | None = None,
@@ -245,7 +245,7 @@ class _Counter:
     def _queries(self, options: QueryOptions) -> CountQueries:
         return CountQueries(self._columns, self._kinds, self._engine.dialect, options)
 
-    def _count_rows(  # noqa: C901 - a line a reason
+    def _count_rows(  # noqa: C901, PLR0912 - a line a reason
         self, queries: CountQueries, positions: groups.PositionRange, max_lists: int
     ) -> "_Result":
         visits = lists = None
@@ -258,7 +258,12 @@ class _Counter:
                 begin = _LISTS_SHARE
             visits = self._engine.fetch(queries.visit_counts())
             self._engine.create_table("joined", queries.joined_visits())
-        cells = self._engine.fetch(queries.cells(), self._part(begin, 1.0))
+            has_flags = any(flag != VISIT_OK for flag in set(visits["flag"].to_pylist()))
+            has_missing = bool(_single(self._engine.fetch(queries.missing_sessions())))
+            query = queries.cells(has_flags=has_flags, has_missing_sessions=has_missing)
+        else:
+            query = queries.cells()
+        cells = self._engine.fetch(query, self._part(begin, 1.0))
         table = _Groups(cells)
         reasons = groups.RowReasons(table.n_groups)
         for name in queries.types:
@@ -545,7 +550,8 @@ class _Groups:
             codes = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
             values = encoded.dictionary.to_pylist()
             absent = [number for number, value in enumerate(values) if groups.is_missing(value)]
-            codes[np.isin(codes, absent)] = -1
+            if absent:
+                codes[np.isin(codes, absent)] = -1
             self._encoded[name] = codes, values
         return self._encoded[name]
 

@@ -222,8 +222,22 @@ class CountQueries:
             return "SELECT session, clicks, fold, flag FROM visits"
         return f"SELECT session, clicks, flag FROM visits WHERE clicks <> 0 OR flag <> {VISIT_OK}"
 
-    def cells(self) -> str:
-        """Return the groups of rows with equal raw values, the cells of the cube."""
+    def missing_sessions(self) -> str:
+        """Return the number of rows without a session."""
+        missing = _is_missing("session", self._kinds["session"])
+        return f"SELECT count(*) AS n FROM log WHERE {missing}"
+
+    def cells(  # noqa: C901 - a case a layout
+        self, *, has_flags: bool = True, has_missing_sessions: bool = True
+    ) -> str:
+        """Return the groups of rows with equal raw values, the cells of the cube.
+
+        Parameters
+        ----------
+        has_flags, has_missing_sessions
+            Whether there are flagged visits, and rows without a visit: without them, rows are grouped by
+            fewer columns, which is faster.
+        """
         if self.columns.layout == "wide":
             return self._wide_cells()
         keys = [*self.types, "item", "position"]
@@ -257,11 +271,11 @@ class CountQueries:
             keys.append(f"{self._fold_of('user_id', self._kinds['user'])} AS fold")
         else:
             keys.append(f"{self._session_fold('log.session')} AS fold")
-        keys += [
-            f"{self._above('joined.clicks', position)} AS above",
-            "joined.flag AS flag",
-            f"{_is_missing('log.session', self._kinds['session'])} AS is_visit_missing",
-        ]
+        keys.append(f"{self._above('joined.clicks', position)} AS above")
+        if has_flags:
+            keys.append("joined.flag AS flag")
+        if has_missing_sessions:
+            keys.append(f"{_is_missing('log.session', self._kinds['session'])} AS is_visit_missing")
         sums += [
             f"count(CASE WHEN coalesce(joined.clicks, 0) = 0 OR {below} <> 0 THEN 1 END) AS examined",
             f"count(CASE WHEN {self._is_click()} AND {below} = 1 THEN 1 END) AS last_clicks",
