@@ -15,7 +15,7 @@ PACKAGES = {
     "polars": ("polars",),
     "ray": ("ray",),
     "reports": (*_FRAMES, *_PLOTS, "jinja2"),
-    "spark": ("duckdb", "pyarrow", "pyspark"),
+    "spark": ("pyarrow", "pyspark"),
 }
 """Packages of the extras that `check_extras` accepts."""
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from banditrank.counts import ClickCube
-from banditrank.counts._click_cube import CubeLists, aggregate_cells, aggregate_visits
+from banditrank.counts._click_cube import aggregate_cells, aggregate_lists, aggregate_visits
 
 ITEMS = tuple(f"item-{number}" for number in range(1, 7))
 TYPES = ("new", "old")
@@ -71,20 +71,12 @@ def expected_cube(log: pd.DataFrame) -> ClickCube:
 
 def without_folds(cube: ClickCube) -> ClickCube:
     """Return a cube with all rows in fold 0."""
-    lists = cube.lists
-    keys = [lists._replace(fold=lists.fold * 0)]
     return replace(
         cube,
         cells=aggregate_cells(cube.cells._replace(fold=cube.cells.fold * 0)),
         visits=aggregate_visits(cube.visits._replace(fold=cube.visits.fold * 0)),
-        lists=_merged(keys[0]),
+        lists=aggregate_lists(cube.lists._replace(fold=cube.lists.fold * 0)),
     )
-
-
-def _merged(lists: CubeLists) -> CubeLists:
-    from banditrank.counts._click_cube import aggregate_lists
-
-    return aggregate_lists(lists)
 
 
 def assert_same_cube(one: ClickCube, other: ClickCube, *, is_exact: bool = True) -> None:

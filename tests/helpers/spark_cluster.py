@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from helpers.servers import TIMEOUT_SECONDS, free_port
 
 N_WORKERS = 2
@@ -45,7 +46,11 @@ def spark_cluster(directory: Path) -> Iterator[SparkCluster]:
     port = free_port()
     command = [java, *_SMALL_JVM, "-cp", f"{home}/jars/*"]
     master = f"spark://127.0.0.1:{port}"
+    # Workers search for a build directory of Spark, unless they know the version of Scala.
+    (library,) = home.glob("jars/scala-library-*.jar")
+    scala = ".".join(library.stem.removeprefix("scala-library-").split(".")[:2])
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment["SPARK_SCALA_VERSION"] = scala
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -68,6 +68,7 @@ def test_long_text_with_bad_rows_and_periods_is_counted_alike(session: Any, tmp_
     )
 
 
+@pytest.mark.campaign
 def test_a_row_a_visit_is_counted_alike(session: Any, tmp_path: Path) -> None:
     del session
     write_lines(tmp_path / "wide.jsonl", to_wide(LOG))

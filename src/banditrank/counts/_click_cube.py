@@ -342,12 +342,12 @@ class ClickCube(Tabular):
         cells, visits, lists = self.cells, self.visits, self.lists
         for name, chosen in (("fold", folds), ("period", periods)):
             if chosen is not None:
-                cells = _filter(cells, np.isin(getattr(cells, name), chosen))
-                visits = _filter(visits, np.isin(getattr(visits, name), chosen))
+                cells = filter_rows(cells, np.isin(getattr(cells, name), chosen))
+                visits = filter_rows(visits, np.isin(getattr(visits, name), chosen))
         if folds is not None:
-            lists = _filter(lists, np.isin(lists.fold, folds))
+            lists = filter_rows(lists, np.isin(lists.fold, folds))
         elif periods is not None and len(set(periods)) < len(self.periods):
-            lists = _filter(lists, np.zeros(lists.fold.size, dtype=np.bool_))  # lists have no period
+            lists = filter_rows(lists, np.zeros(lists.fold.size, dtype=np.bool_))  # lists have no period
         cube = replace(self, cells=cells, visits=visits, lists=lists)
         if user_types is not None:
             cube = _renumber_types(cube, user_types)
@@ -360,7 +360,7 @@ class ClickCube(Tabular):
             cube = replace(
                 cube,
                 n_positions=n_positions,
-                cells=_filter(cube.cells, cube.cells.position < n_positions),
+                cells=filter_rows(cube.cells, cube.cells.position < n_positions),
                 lists=aggregate_lists(lists._replace(items=lists.items[:, :n_positions], clicks=bits)),
             )
         return cube
@@ -409,7 +409,7 @@ class ClickCube(Tabular):
         unknown = self.cells.fold == UNKNOWN
         if not unknown.any():
             return self
-        cells, split = _filter(self.cells, unknown), _filter(self.cells, ~unknown)
+        cells, split = filter_rows(self.cells, unknown), filter_rows(self.cells, ~unknown)
         shares = np.full(N_FOLDS, 1 / N_FOLDS)
         clicks = rng.multinomial(np.rint(cells.clicks).astype(np.int64), shares).T.astype(np.float64)
         misses = rng.multinomial(np.rint(cells.displays - cells.clicks).astype(np.int64), shares).T
@@ -423,7 +423,7 @@ class ClickCube(Tabular):
             parts[name] = (share * whole).ravel()
         parts["displays"], parts["clicks"] = displays.ravel(), clicks.ravel()
         spread = CubeCells(**parts)
-        together = _concatenate([split, _filter(spread, spread.displays > 0)])
+        together = _concatenate([split, filter_rows(spread, spread.displays > 0)])
         return replace(self, cells=_aggregate(together, _CELL_KEYS))
 
     def save(self, path: str | Path) -> None:
@@ -579,9 +579,9 @@ def _renumbered(
 def _renumber_types(cube: ClickCube, chosen: Sequence[int]) -> ClickCube:
     new = _inverse(chosen, len(cube.type_values))
     cells, visits, lists = cube.cells, cube.visits, cube.lists
-    cells = _filter(cells._replace(user_type=new[cells.user_type]), new[cells.user_type] >= 0)
-    visits = _filter(visits._replace(user_type=new[visits.user_type]), new[visits.user_type] >= 0)
-    lists = _filter(lists._replace(user_type=new[lists.user_type]), new[lists.user_type] >= 0)
+    cells = filter_rows(cells._replace(user_type=new[cells.user_type]), new[cells.user_type] >= 0)
+    visits = filter_rows(visits._replace(user_type=new[visits.user_type]), new[visits.user_type] >= 0)
+    lists = filter_rows(lists._replace(user_type=new[lists.user_type]), new[lists.user_type] >= 0)
     return replace(
         cube,
         type_values=tuple(cube.type_values[i] for i in chosen),
@@ -593,7 +593,7 @@ def _renumber_types(cube: ClickCube, chosen: Sequence[int]) -> ClickCube:
 
 def _renumber_items(cube: ClickCube, chosen: Sequence[int]) -> ClickCube:
     new = _inverse(chosen, len(cube.items))
-    cells = _filter(cube.cells._replace(item=new[cube.cells.item]), new[cube.cells.item] >= 0)
+    cells = filter_rows(cube.cells._replace(item=new[cube.cells.item]), new[cube.cells.item] >= 0)
     kept = _map_items(new, cube.lists.items)
     # A list with a gap where another item was shown would be misread: such lists are dropped.
     is_whole = ((kept >= 0) == (cube.lists.items >= 0)).all(axis=1)
@@ -601,7 +601,7 @@ def _renumber_items(cube: ClickCube, chosen: Sequence[int]) -> ClickCube:
         cube,
         items=tuple(cube.items[j] for j in chosen),
         cells=_aggregate(cells, _CELL_KEYS),
-        lists=_filter(cube.lists._replace(items=kept), is_whole),
+        lists=filter_rows(cube.lists._replace(items=kept), is_whole),
     )
 
 
@@ -678,7 +678,8 @@ def aggregate_lists(lists: CubeLists) -> CubeLists:
 _AnyTable = TypeVar("_AnyTable", CubeCells, CubeVisits, CubeLists)
 
 
-def _filter(table: _AnyTable, is_kept: NDArray[np.bool_]) -> _AnyTable:
+def filter_rows(table: _AnyTable, is_kept: NDArray[np.bool_]) -> _AnyTable:
+    """Return some rows of a table."""
     columns: dict[str, Any] = {name: column[is_kept] for name, column in table._asdict().items()}
     return type(table)(**columns)
 

@@ -24,6 +24,7 @@ from banditrank.counts._click_cube import (
     aggregate_cells,
     aggregate_lists,
     aggregate_visits,
+    filter_rows,
 )
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.logs import _row_groups as groups
@@ -37,7 +38,7 @@ from banditrank.logs._count_warnings import find_warnings
 from banditrank.logs._engines.base import CountEngine, OnProgress
 from banditrank.logs._log_columns import LogColumns, resolve_columns
 from banditrank.logs._log_files import LogFiles, find_files
-from banditrank.logs._public_formats import PUBLIC_FORMATS, open_public_format
+from banditrank.logs._public_formats import open_public_format
 
 EngineName: TypeAlias = Literal["duckdb", "spark"]
 """Engine that counts."""
@@ -71,7 +72,7 @@ def count_log(
     until: str | None = None,
     single_click: bool = False,
     bad_rows: BadRows = "refuse",
-    max_lists: int = 100_000,
+    max_lists: int = 20_000,
     memory_limit: str = "2GB",
     temporary_directory: str | Path | None = None,
     threads: int | None = None,
@@ -86,8 +87,8 @@ def count_log(
     Parameters
     ----------
     source
-        Path, glob, directory, or several of them, of CSV, TSV, JSON Lines or Parquet files, compressed or not;
-        or a data frame of pandas or Polars, or a table, record batch reader or dataset of Arrow.
+        Path, glob, directory, or several of them, of CSV, TSV, JSON Lines or Parquet files, compressed or
+        not; or a data frame of pandas or Polars, or a table, record batch reader or dataset of Arrow.
     columns
         Names of columns; those that are not given are guessed by their name.
     engine
@@ -111,8 +112,8 @@ def count_log(
     single_click
         Whether several clicks in a visit are bad.
     bad_rows
-        ``refuse``: raise an error that names the first bad row; ``drop``: leave them out, and list their number
-        by reason in the metadata of the cube.
+        ``refuse``: raise an error that names the first bad row; ``drop``: leave them out, and list their
+        number by reason in the metadata of the cube.
     max_lists
         Maximum number of visits, sampled by a hash, whose ranking lists are retained; up to 5,000,000. That
         no item is twice in a visit is checked in this sample.
@@ -136,9 +137,8 @@ def count_log(
     Examples
     --------
     >>> import pandas as pd
-    >>> log = pd.DataFrame(
-    ...     {"session": [1, 1, 2, 2], "item": ["a", "b", "b", "a"], "slot": [1, 2, 1, 2], "clicked": [0, 1, 0, 0]}
-    ... )
+    >>> log = pd.DataFrame({"session": [1, 1, 2, 2], "item": ["a", "b", "b", "a"], "slot": [1, 2, 1, 2]})
+    >>> log["clicked"] = [0, 1, 0, 0]
     >>> cube = count_log(log)
     >>> cube.items, cube.n_positions, cube.n_visits
     (('a', 'b'), 2, 2.0)
@@ -233,7 +233,7 @@ class _Counter:
         positions = groups.PositionRange(low, high, maximum)
         queries = self._queries(replace(options, low=low, high=high))
         if layout == "wide":
-            result = self._count_wide(queries, positions, n_positions, max_lists)
+            result = self._count_wide(queries, n_positions, max_lists)
         else:
             result = self._count_rows(queries, positions, max_lists)
         rows = dict(result.rows)
@@ -245,7 +245,7 @@ class _Counter:
     def _queries(self, options: QueryOptions) -> CountQueries:
         return CountQueries(self._columns, self._kinds, self._engine.dialect, options)
 
-    def _count_rows(
+    def _count_rows(  # noqa: C901, PLR0912 - a line a reason
         self, queries: CountQueries, positions: groups.PositionRange, max_lists: int
     ) -> "_Result":
         visits = lists = None
@@ -258,7 +258,12 @@ class _Counter:
                 begin = _LISTS_SHARE
             visits = self._engine.fetch(queries.visit_counts())
             self._engine.create_table("joined", queries.joined_visits())
-        cells = self._engine.fetch(queries.cells(), self._part(begin, 1.0))
+            has_flags = any(flag != VISIT_OK for flag in set(visits["flag"].to_pylist()))
+            has_missing = bool(_single(self._engine.fetch(queries.missing_sessions())))
+            query = queries.cells(has_flags=has_flags, has_missing_sessions=has_missing)
+        else:
+            query = queries.cells()
+        cells = self._engine.fetch(query, self._part(begin, 1.0))
         table = _Groups(cells)
         reasons = groups.RowReasons(table.n_groups)
         for name in queries.types:
@@ -290,7 +295,6 @@ class _Counter:
     def _count_wide(
         self,
         queries: CountQueries,
-        positions: groups.PositionRange,
         n_positions: int | None,
         max_lists: int,
     ) -> "_Result":
@@ -352,7 +356,7 @@ class _Counter:
         *,
         is_dropping: bool,
     ) -> dict[str, groups.BadRow]:
-        """Return the first bad row of each reason; raise the error of the first one unless they are dropped."""
+        """Return the first bad row of each reason; raise the error of the first unless they are dropped."""
         bad = [reason for reason, count in rows.items() if count and reason not in groups.ACCEPTED]
         if not bad:
             return {}
@@ -494,7 +498,7 @@ class _Counter:
             shown[inverse.ravel(), position] = _reindex(own_items, items)[item_index]
             lists = CubeLists(fold[one], types[one], shown, bits[one] >> first, np.ones(one.size))
         known = lists.user_type >= 0
-        return aggregate_lists(CubeLists(*(column[known] for column in lists)))
+        return aggregate_lists(filter_rows(lists, known))
 
     def _part(self, begin: float, end: float) -> OnProgress | None:
         report = self._report
@@ -546,7 +550,8 @@ class _Groups:
             codes = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
             values = encoded.dictionary.to_pylist()
             absent = [number for number, value in enumerate(values) if groups.is_missing(value)]
-            codes[np.isin(codes, absent)] = -1
+            if absent:
+                codes[np.isin(codes, absent)] = -1
             self._encoded[name] = codes, values
         return self._encoded[name]
 
@@ -626,7 +631,7 @@ def _visits(
         table.floats("n")[kept],
     )
     known = (visits.user_type >= 0) & (visits.period >= 0)
-    return aggregate_visits(CubeVisits(*(column[known] for column in visits)))
+    return aggregate_visits(filter_rows(visits, known))
 
 
 def _reindex(own: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
@@ -648,8 +653,10 @@ def period_name(number: int, period: str) -> str:
 
     Examples
     --------
-    >>> period_name(20454, "day"), period_name(2922, "week"), period_name(672, "month"), period_name(5, "hour")
-    ('2026-01-01', '2025-12-29', '2026-01', '1970-01-01T05')
+    >>> period_name(20454, "day"), period_name(2922, "week")
+    ('2026-01-01', '2025-12-29')
+    >>> period_name(24312, "month"), period_name(5, "hour")
+    ('2026-01', '1970-01-01T05')
     """
     if period == "month":
         return f"{number // 12:04d}-{number % 12 + 1:02d}"

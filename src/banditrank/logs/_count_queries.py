@@ -1,8 +1,8 @@
 """The queries that count a click log, one definition for all engines.
 
-An engine names the columns of a log after their roles in a view ``log`` (`projection`); all other queries read
-that view. They are SQL that DuckDB and Spark both understand; the few functions that have another name or
-argument order in each are the `Dialect` of an engine.
+An engine names the columns of a log after their roles in a view ``log`` (`projection`); all other queries
+read that view. They are SQL that DuckDB and Spark both understand; the few functions that have another name
+or argument order in each are the `Dialect` of an engine.
 
 Rows are grouped by their raw values first, and validated afterwards, group by group, in Python: a check of a
 million groups costs nothing beside a pass over a billion rows. The only values that SQL itself interprets are
@@ -54,7 +54,8 @@ class Dialect:
     text_list
         List with elements as text.
     split
-        List of the parts of a text that are separated by ``|``, ``;``, ``,`` or spaces, without brackets and quotes.
+        List of the parts of a text that are separated by ``|``, ``;``, ``,`` or spaces, without brackets and
+        quotes.
     unnest
         Columns ``position``, from 0, and ``item`` of a list, a row each.
     """
@@ -144,7 +145,7 @@ class CountQueries:
     @property
     def has_visits(self) -> bool:
         """Whether rows belong to visits, or are visits."""
-        return self.columns.layout == "wide" or self.has_sessions and self.columns.layout == "long"
+        return self.columns.layout == "wide" or (self.has_sessions and self.columns.layout == "long")
 
     @property
     def has_folds(self) -> bool:
@@ -207,20 +208,36 @@ class CountQueries:
             f"WHEN bit_count(clicks) > 1 THEN {VISIT_SEVERAL_CLICKS} " if self._options.single_click else ""
         )
         return (
-            f"SELECT *, CASE WHEN n <> bit_count(shown) THEN {VISIT_DUPLICATE} {several}ELSE {VISIT_OK} END AS flag "
+            f"SELECT *, CASE WHEN n <> bit_count(shown) THEN {VISIT_DUPLICATE} {several}ELSE {VISIT_OK} "
+            "END AS flag "
             f"FROM (SELECT session{keys}{period}, {fold} AS fold, "
             f"bit_or(CASE WHEN {self._is_click()} THEN {bit} ELSE CAST(0 AS BIGINT) END) AS clicks, "
-            f"bit_or({bit}) AS shown, count(*) AS n FROM log WHERE {self._is_valid()} GROUP BY session) AS one"
+            f"bit_or({bit}) AS shown, count(*) AS n FROM log WHERE {self._is_valid()} "
+            "GROUP BY session) AS one"
         )
 
     def joined_visits(self) -> str:
-        """Return the visits that a row must be joined with: clicked or flagged ones, if rows know their fold."""
+        """Return the visits that rows are joined with: clicked or flagged ones, if rows know their fold."""
         if self._joins_all_visits:
             return "SELECT session, clicks, fold, flag FROM visits"
         return f"SELECT session, clicks, flag FROM visits WHERE clicks <> 0 OR flag <> {VISIT_OK}"
 
-    def cells(self) -> str:
-        """Return the groups of rows with equal raw values, the cells of the cube."""
+    def missing_sessions(self) -> str:
+        """Return the number of rows without a session."""
+        missing = _is_missing("session", self._kinds["session"])
+        return f"SELECT count(*) AS n FROM log WHERE {missing}"
+
+    def cells(  # noqa: C901 - a case a layout
+        self, *, has_flags: bool = True, has_missing_sessions: bool = True
+    ) -> str:
+        """Return the groups of rows with equal raw values, the cells of the cube.
+
+        Parameters
+        ----------
+        has_flags, has_missing_sessions
+            Whether there are flagged visits, and rows without a visit: without them, rows are grouped by
+            fewer columns, which is faster.
+        """
         if self.columns.layout == "wide":
             return self._wide_cells()
         keys = [*self.types, "item", "position"]
@@ -230,11 +247,12 @@ class CountQueries:
             if self._has_user:
                 keys.append(f"{self._fold_of('user_id', self._kinds['user'])} AS fold")
             keys.append(f"{self._amount_flag()} AS amount_flag")
-            sums = "count(*) AS n, " + ", ".join(
-                f"CAST(sum(CASE WHEN {self._amount_flag()} = 0 THEN {self._number(role)} END) AS BIGINT) AS {role}"
+            amounts = "count(*) AS n, " + ", ".join(
+                f"CAST(sum(CASE WHEN {self._amount_flag()} = 0 THEN {self._number(role)} END) AS BIGINT) "
+                f"AS {role}"
                 for role in ("displays", "clicks")
             )
-            return f"SELECT {', '.join(keys)}, {sums} FROM log GROUP BY ALL"
+            return f"SELECT {', '.join(keys)}, {amounts} FROM log GROUP BY ALL"
         keys.append("clicked")
         sums = ["count(*) AS n"]
         if "propensity" in self.columns.names:
@@ -253,11 +271,11 @@ class CountQueries:
             keys.append(f"{self._fold_of('user_id', self._kinds['user'])} AS fold")
         else:
             keys.append(f"{self._session_fold('log.session')} AS fold")
-        keys += [
-            f"{self._above('joined.clicks', position)} AS above",
-            "joined.flag AS flag",
-            f"{_is_missing('log.session', self._kinds['session'])} AS is_visit_missing",
-        ]
+        keys.append(f"{self._above('joined.clicks', position)} AS above")
+        if has_flags:
+            keys.append("joined.flag AS flag")
+        if has_missing_sessions:
+            keys.append(f"{_is_missing('log.session', self._kinds['session'])} AS is_visit_missing")
         sums += [
             f"count(CASE WHEN coalesce(joined.clicks, 0) = 0 OR {below} <> 0 THEN 1 END) AS examined",
             f"count(CASE WHEN {self._is_click()} AND {below} = 1 THEN 1 END) AS last_clicks",
@@ -291,7 +309,8 @@ class CountQueries:
         kept = ", ".join(f"visits.{name} AS {name}" for name in [*names, "fold", "clicks", "shown", "n"])
         return (
             f"SELECT {kept}, CASE WHEN duplicates.session IS NOT NULL THEN {VISIT_DUPLICATE} "
-            "ELSE visits.flag END AS flag FROM visits LEFT JOIN duplicates ON visits.session = duplicates.session"
+            "ELSE visits.flag END AS flag FROM visits "
+            "LEFT JOIN duplicates ON visits.session = duplicates.session"
         )
 
     def list_rows(self, n_buckets: int) -> str:
@@ -336,7 +355,8 @@ class CountQueries:
             hits = [f"array_contains(clicked_item, {element})" for element in elements]
             n_given = f"coalesce({dialect.n_distinct.format('clicked_item')}, 0)"
         bits = " + ".join(
-            f"CASE WHEN {element} IS NOT NULL AND {hit} THEN CAST({1 << k} AS BIGINT) ELSE CAST(0 AS BIGINT) END"
+            f"CASE WHEN {element} IS NOT NULL AND {hit} THEN CAST({1 << k} AS BIGINT) "
+            "ELSE CAST(0 AS BIGINT) END"
             for k, (element, hit) in enumerate(zip(elements, hits, strict=True))
         )
         n_items = " + ".join(f"CASE WHEN {element} IS NOT NULL THEN 1 ELSE 0 END" for element in elements)
@@ -352,7 +372,8 @@ class CountQueries:
         return (
             f"SELECT *, CASE WHEN n_items = 0 THEN {VISIT_EMPTY} "
             f"WHEN n_items <> n_distinct THEN {VISIT_DUPLICATE} "
-            f"WHEN n_given <> bit_count(clicks) THEN {VISIT_UNSHOWN_CLICK} {several}ELSE {VISIT_OK} END AS flag "
+            f"WHEN n_given <> bit_count(clicks) THEN {VISIT_UNSHOWN_CLICK} {several}"
+            f"ELSE {VISIT_OK} END AS flag "
             f"FROM (SELECT items{keys}{fold}{period}, {bits or 'CAST(0 AS BIGINT)'} AS clicks, "
             f"{n_items or '0'} AS n_items, coalesce({dialect.n_distinct.format('items')}, 0) AS n_distinct, "
             f"{n_given} AS n_given FROM log) AS one"
@@ -475,7 +496,8 @@ class CountQueries:
         is_amount = " AND ".join(
             f"{number} BETWEEN 0 AND 1e15 AND {number} = floor({number})" for number in (displays, clicks)
         )
-        return f"CASE WHEN coalesce({is_amount}, false) THEN CASE WHEN {clicks} > {displays} THEN 2 ELSE 0 END ELSE 1 END"
+        order = f"CASE WHEN {clicks} > {displays} THEN 2 ELSE 0 END"
+        return f"CASE WHEN coalesce({is_amount}, false) THEN {order} ELSE 1 END"
 
     def _epoch(self) -> str:
         match self._kinds["time"]:
@@ -524,7 +546,8 @@ class CountQueries:
         high = self._dialect.shift_right.format(bits, 31)
         # Logarithms of up to 31 bits are exact enough for the highest bit.
         return (
-            f"CAST(CASE WHEN {bits} = 0 THEN NULL WHEN {high} > 0 THEN 31 + floor(log2(CAST({high} AS DOUBLE))) "
+            f"CAST(CASE WHEN {bits} = 0 THEN NULL "
+            f"WHEN {high} > 0 THEN 31 + floor(log2(CAST({high} AS DOUBLE))) "
             f"ELSE floor(log2(CAST({bits} AS DOUBLE))) END AS INTEGER)"
         )
 

@@ -65,8 +65,8 @@ def find_warnings(cube: ClickCube, busiest: tuple[int, int, int] | None = None) 
 def _propensity_warnings(cube: ClickCube) -> list[str]:
     """Return a line if the mean of 1/p at a position is not the number of items that were shown there.
 
-    For right propensities, each item's sum of 1/p over the displays at a position is the number of displays in
-    expectation.
+    For right propensities, each item's sum of 1/p over the displays at a position is the number of displays
+    in expectation.
     """
     if not cube.has_propensities:
         return []
@@ -83,8 +83,7 @@ def _propensity_warnings(cube: ClickCube) -> list[str]:
             variance = max(squares[i, :, k].sum() / count - mean**2, 0.0)
             error = np.sqrt(variance / count) + 1e-9 * mean
             if abs(mean - n_items) > MAX_STANDARD_ERRORS * error:
-                return [
-                    f"propensities look wrong: at position {k + 1} for {name} the mean of 1/propensity is "
-                    f"{mean:.3g}, and {n_items} items were shown there"
-                ]
+                where = f"at position {k + 1} for {name}"
+                what = f"the mean of 1/propensity is {mean:.3g}, and {n_items} items were shown there"
+                return [f"propensities look wrong: {where} {what}"]
     return []

@@ -33,7 +33,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "items": ("items", "item_ids", "shown_items", "shown", "ranking", "results"),
     "clicked_item": ("clicked_item", "clicked_items", "chosen", "chosen_item"),
 }
-"""Names by which columns are guessed, the first that the log has; case, spaces and underscores are ignored."""
+"""Names by which columns are guessed, the first that the log has; case and underscores are ignored."""
 
 _NUMBERED = re.compile(r"(.*?)[ _-]?0*(\d+)")
 
@@ -59,8 +59,8 @@ class LogColumns:
     propensity
         Probability with which the item was shown at the position.
     displays, clicks
-        Number of displays and of clicks of a row, if rows are aggregated. With ``items``, ``clicks`` is a list of
-        0 and 1 for each item.
+        Number of displays and of clicks of a row, if rows are aggregated. With ``items``, ``clicks`` is a
+        list of 0 and 1 for each item.
     items
         The list of all items of a visit, first position first, if a row is a visit; or several columns, one
         for each position.
@@ -120,7 +120,9 @@ class ResolvedColumns:
         }
 
 
-def resolve_columns(columns: LogColumns, available: Mapping[str, ColumnKind]) -> ResolvedColumns:
+def resolve_columns(  # noqa: C901 - a line a rule
+    columns: LogColumns, available: Mapping[str, ColumnKind]
+) -> ResolvedColumns:
     """Return the columns of a log: those given, and the others guessed by name.
 
     Parameters
@@ -153,7 +155,8 @@ def resolve_columns(columns: LogColumns, available: Mapping[str, ColumnKind]) ->
             for name in chosen[role]:
                 if name not in available:
                     raise UnknownNameError(f"{role} column", name, available)
-    found = {role: name for role in USUAL_NAMES if role not in chosen and (name := _find(role, available))}
+    guesses = {role: _find(role, available) for role in USUAL_NAMES if role not in chosen}
+    found = {role: column for role, column in guesses.items() if column}
     layout = _layout(chosen, found, available)
     roles = _ROLES[layout]
     result: dict[str, tuple[str, ...]] = {}
@@ -172,14 +175,12 @@ def resolve_columns(columns: LogColumns, available: Mapping[str, ColumnKind]) ->
         taken.update(result.get(role, ()))
     if layout == "wide" and result.get("clicked_item") and "clicks" in guessed:
         del result["clicks"], guessed["clicks"]
-    for role in chosen:
-        if chosen[role] and role not in roles:
-            raise InvalidInputError(
-                f"{role} column", f"must not be given for {_LAYOUTS[layout]}", chosen[role][0]
-            )
+    for role, named in chosen.items():
+        if named and role not in roles:
+            raise InvalidInputError(f"{role} column", f"must not be given for {_LAYOUTS[layout]}", named[0])
     _check_roles(layout, result, available)
-    names = {r: n[0] for r, n in result.items() if n and r not in ("user_type", "items")}
-    return ResolvedColumns(layout, result.get("user_type", ()), result.get("items", ()), names, guessed)
+    single = {role: each[0] for role, each in result.items() if each and role not in ("user_type", "items")}
+    return ResolvedColumns(layout, result.get("user_type", ()), result.get("items", ()), single, guessed)
 
 
 _SHARED = ("session", "user", "time")
@@ -221,7 +222,8 @@ def _check_roles(
     }[layout]
     for role in required:
         if not result.get(role):
-            rule = f"must be named, because no column has a usual name of it ({', '.join(USUAL_NAMES[role][:4])})"
+            usual = ", ".join(USUAL_NAMES[role][:4])
+            rule = f"must be named, because no column has a usual name of it ({usual})"
             raise InvalidInputError(f"{role} column", rule, ", ".join(list(available)[:12]))
     if layout == "wide" and not result.get("clicked_item") and not result.get("clicks"):
         rule = "must be named: clicked_item with the clicked items, or clicks with a list of 0 and 1"

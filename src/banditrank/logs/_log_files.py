@@ -105,7 +105,8 @@ def find_files(
     file_format
         ``csv``, ``tsv``, ``jsonl`` or ``parquet``; by default that of the names.
     delimiter
-        Delimiter of columns; by default the most frequent one of ``,``, tab, ``;`` and ``|`` in the first line.
+        Delimiter of columns; by default the most frequent one of ``,``, tab, ``;`` and ``|`` in the first
+        line.
     header
         Names of the columns, if the files have no header.
 

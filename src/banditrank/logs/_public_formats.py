@@ -28,7 +28,7 @@ OPEN_BANDIT_COLUMNS = LogColumns(
     time="timestamp",
     propensity="propensity_score",
 )
-"""Columns of the Open Bandit Dataset (Saito et al., 2021); its types are columns such as ``user_feature_0``."""
+"""Columns of the Open Bandit Dataset (Saito et al., 2021); user types are columns as ``user_feature_0``."""
 
 YANDEX_COLUMNS = LogColumns(
     user_type="", items="items", clicked_item="clicked_items", session="visit", user="session", time=""
@@ -151,7 +151,7 @@ def _visits(lines: io.TextIOWrapper, name: str) -> Iterator[dict[str, Any]]:
         place = f"{name} line {number:,}"
         kind = words[2] if len(words) > 2 else ""
         if (kind == "Q" and len(words) < 6) or (kind == "C" and len(words) != 4) or kind not in ("Q", "C"):
-            rule = "must be SessionID, TimePassed, Q, QueryID, RegionID and URLs, or SessionID, TimePassed, C, URL"
+            rule = "must be SessionID, TimePassed, and Q, QueryID, RegionID and URLs, or C and a URL"
             raise InvalidInputError(place, rule, line.strip())
         if words[0] != session:
             yield from queries

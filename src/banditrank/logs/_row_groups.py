@@ -76,22 +76,28 @@ class RowReasons:
     """
 
     def __init__(self, n_groups: int) -> None:
-        self.reasons: NDArray[np.object_] = np.full(n_groups, COUNTED, dtype=object)
+        self._names = [COUNTED]
+        self._codes: NDArray[np.int64] = np.zeros(n_groups, dtype=np.int64)
 
     def mark(self, applies: NDArray[np.bool_], reason: str) -> None:
         """Assign a reason to the groups to which it applies and that have none yet."""
-        self.reasons[applies & (self.reasons == COUNTED)] = reason
+        if not applies.any():
+            return
+        if reason not in self._names:
+            self._names.append(reason)
+        self._codes[applies & (self._codes == 0)] = self._names.index(reason)
 
     @property
     def is_counted(self) -> NDArray[np.bool_]:
         """Which groups are counted, shape (n_groups,)."""
-        counted: NDArray[np.bool_] = self.reasons == COUNTED
+        counted: NDArray[np.bool_] = self._codes == 0
         return counted
 
     def count(self, n_rows: NDArray[np.int64]) -> dict[str, int]:
         """Return the number of rows of each reason, those that are counted first."""
-        found = {reason: int(n_rows[self.reasons == reason].sum()) for reason in sorted(set(self.reasons))}
-        return {COUNTED: found.pop(COUNTED, 0), **found}
+        counts = np.bincount(self._codes, n_rows, len(self._names))
+        found = {name: int(count) for name, count in zip(self._names, counts, strict=True)}
+        return {name: count for name, count in found.items() if count or name == COUNTED}
 
 
 def missing(role: str) -> str:
@@ -225,7 +231,7 @@ class _RowJudge:
         if "session" in names and self._columns.layout == "long":
             yield from self._judge_session(place, row)
 
-    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:
+    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:  # noqa: C901 - rules
         names, allowed = self._columns.names, self._positions
         column, value = names["position"], row.get(names["position"])
         position = parse_position(value)

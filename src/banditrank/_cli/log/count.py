@@ -19,7 +19,7 @@ def count_command(
     ] = False,
     max_lists: Annotated[
         int, typer.Option(help="Number of visits whose ranking lists are retained, up to 5000000.")
-    ] = 100_000,
+    ] = 20_000,
     time_zone: Annotated[str, typer.Option(help="Time zone in which periods begin.")] = "UTC",
     engine: Annotated[str, typer.Option(help="Engine that counts: duckdb or spark.")] = "duckdb",
     master: Annotated[

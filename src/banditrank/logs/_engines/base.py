@@ -1,11 +1,13 @@
 """What an engine does for `count_log`."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from banditrank.logs._count_queries import Dialect
 from banditrank.logs._log_columns import ColumnKind
-from banditrank.logs._log_files import LogFiles
+
+if TYPE_CHECKING:
+    from banditrank.logs._log_files import LogFiles
 
 OnProgress: TypeAlias = Callable[[float], None]
 """Progress callback; takes the share of the work that is done, from 0 to 1."""

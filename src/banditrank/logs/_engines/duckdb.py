@@ -41,7 +41,7 @@ class DuckDBEngine:
     def load(self, source: LogFiles | Any) -> dict[str, ColumnKind]:
         """Create the view ``source``; return its columns."""
         if isinstance(source, LogFiles):
-            self._session.run(f"CREATE VIEW source AS SELECT * FROM {self._reader(source)}")
+            self._session.run(f"CREATE VIEW source AS FROM {self._reader(source)}")
         else:
             self._session.register("source", source)
         described = self._session.run("DESCRIBE SELECT * FROM source")

@@ -100,7 +100,7 @@ class SparkEngine:
             self._session.sql(query).createOrReplaceTempView(name)
 
     def create_table(self, name: str, query: str, on_progress: OnProgress | None = None) -> None:  # noqa: ARG002 - Spark reports none
-        """Create a view whose rows the cluster keeps in memory and on disk, and recomputes if a worker is lost."""
+        """Create a view whose rows the cluster caches, and recomputes if a worker is lost."""
         with self._one_line_errors():
             frame = self._session.sql(query).persist()
             self._cached.append(frame)
@@ -165,7 +165,7 @@ def open_spark(master: str | None) -> Iterator[SparkEngine]:
         builder = builder.config("spark.ui.showConsoleProgress", "false")
         try:
             session = builder.getOrCreate()
-        except Exception as error:
+        except (errors, java_errors, OSError) as error:
             raise BanditRankError(f"starting Spark failed: {one_line(error)[:300]}") from None
     elif master is not None and active.sparkContext.master != master:
         rule = f"must be that of the active session, {active.sparkContext.master}"
