@@ -18,7 +18,9 @@ PACKAGES = [
                 "dashboard",
                 "engine",
                 "estimators",
+                "evaluation",
                 "experiments",
+                "logs",
                 "logs.kdd2012",
                 "model",
             ),
@@ -27,7 +29,7 @@ PACKAGES = [
         )
     ),
 ]
-PUBLIC_WITHOUT_EXPORTS = {"banditrank.errors", "banditrank.logs", "banditrank.policies.schedules"}
+PUBLIC_WITHOUT_EXPORTS = {"banditrank.errors", "banditrank.policies.schedules"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

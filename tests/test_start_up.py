@@ -33,6 +33,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     [
         *([], ["simulate"], ["solve"], ["frontier"], ["problem", "generate"], ["data", "kdd2012"]),
         *(["reproduce"], ["compare"], ["demo"], ["state", "show"], ["state", "import"]),
+        *(["log"], ["log", "count"], ["log", "report"], ["log", "evaluate"], ["log", "warm-start"]),
     ],
     ids=" ".join,
 )

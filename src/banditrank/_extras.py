@@ -15,6 +15,7 @@ PACKAGES = {
     "polars": ("polars",),
     "ray": ("ray",),
     "reports": (*_FRAMES, *_PLOTS, "jinja2"),
+    "spark": ("pyarrow", "pyspark"),
 }
 """Packages of the extras that `check_extras` accepts."""
 

@@ -5,6 +5,8 @@ IPython's display protocol is enough for JupyterLab, VS Code and Colab; widgets 
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from importlib import import_module
 from threading import Lock
 from typing import Any
@@ -16,6 +18,7 @@ DELAY_SECONDS = 0.5
 """Time after which a progress bar or status appears: what is finished sooner shows none."""
 
 UPDATE_SECONDS = 0.2
+_PROGRESS_STEPS = 1000
 _MIN_ESTIMATED_SHARE = 0.02  # a smaller one does not predict the remaining time
 
 
@@ -89,6 +92,34 @@ class NotebookBar:
             text += f", {format_seconds(elapsed_seconds * (1 - share) / share)} left"
         bar = f'<progress value="{share:.3f}" max="1" style="width: 16em; vertical-align: middle"></progress>'
         self._output.show(f"{self._title}: {text}", f"<div>{escape(self._title)} {bar} {text}</div>")
+
+
+@contextmanager
+def notebook_progress(
+    title: str, on_progress: Callable[[float], None] | None
+) -> Iterator[Callable[[float], None] | None]:
+    """Yield the caller's progress callback, or in a notebook one that shows a progress bar.
+
+    Parameters
+    ----------
+    title
+        Text before the bar.
+    on_progress
+        Callback that takes the share of the work that is done, from 0 to 1.
+    """
+    if on_progress is not None or not is_notebook():
+        yield on_progress
+        return
+    with closing(NotebookBar(title, _PROGRESS_STEPS)) as bar:
+        finished_steps = 0
+
+        def advance(share: float) -> None:
+            nonlocal finished_steps
+            steps = int(share * _PROGRESS_STEPS) - finished_steps
+            finished_steps += steps
+            bar.advance(steps)
+
+        yield advance
 
 
 class NotebookStatus:

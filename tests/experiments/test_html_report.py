@@ -20,9 +20,11 @@ from helpers.page_measures import (
 from playwright.sync_api import Locator, Page, expect
 
 from banditrank._figures import escape_mathtext
-from banditrank.experiments._html_report import column_kinds, write_html_report
-from banditrank.experiments._report import Report, StudyReport, render_figure
-from banditrank.experiments._study import Check, Study, StudyFigure, StudyResult, Table
+from banditrank._report_page.elements import ReportFigure, Table, column_kinds
+from banditrank._report_page.rendering import render_figure
+from banditrank.experiments._html_report import write_html_report
+from banditrank.experiments._report import Report, StudyReport
+from banditrank.experiments._study import Check, Study, StudyResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,14 +70,17 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     solvers = ["instance", *(f"branch and bound {k}" for k in range(9))]
     times = [[f"{n} items, 4 positions", *(f"{1.5 * n * k:,.2f}" for k in range(9))] for n in (5, 50)]
     names = [[NASTY, "A sentence of some length. " * 4], ["b", "–"]]
-    drawn = [StudyFigure("curves", CAPTION, draw), *(StudyFigure(name, CAPTION, draw, 4, 3) for name in "ab")]
+    drawn = [
+        ReportFigure("curves", CAPTION, draw),
+        *(ReportFigure(name, CAPTION, draw, 4, 3) for name in "ab"),
+    ]
     first = StudyResult(
         "Half of it.", [HOLDS, FAILS, UNKNOWN], drawn, [Table("Times of all solvers", solvers, times)]
     )
     second = StudyResult(
         f"{NASTY} is fast.",
         [FAILS],
-        [StudyFigure('"<b>$', CAPTION, draw)],
+        [ReportFigure('"<b>$', CAPTION, draw)],
         [Table(f"Names, {NASTY}", ["name", "what"], names)],
     )
     return write(
@@ -329,5 +334,6 @@ def test_the_wheel_contains_the_templates(tmp_path: Path, monkeypatch: pytest.Mo
     with ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
         packed = set(wheel.namelist())
     assert {
-        f"banditrank/experiments/templates/{name}" for name in ("report.html", "macros.html", "report.css")
+        "banditrank/experiments/templates/report.html",
+        *(f"banditrank/_report_page/templates/{name}" for name in ("page.html", "macros.html", "report.css")),
     } <= packed

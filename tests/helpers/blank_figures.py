@@ -2,9 +2,9 @@
 
 import pytest
 
+from banditrank._report_page.elements import ReportFigure
+from banditrank._report_page.rendering import RenderedFigure
 from banditrank.experiments import _report as report
-from banditrank.experiments._report import RenderedFigure
-from banditrank.experiments._study import StudyFigure
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
 
@@ -14,5 +14,5 @@ def render_blank_figures(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(report, "render_figure", _render_blank)
 
 
-def _render_blank(figure: StudyFigure) -> RenderedFigure:
+def _render_blank(figure: ReportFigure) -> RenderedFigure:
     return RenderedFigure(figure, b"", SVG, SVG)

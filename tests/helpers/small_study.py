@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._job import Job
 from banditrank.experiments._simulation_job import SimulationJob
-from banditrank.experiments._study import Check, Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, Study, StudyResult
 from banditrank.model._catalog import kdd2012
 from banditrank.policies._ucb_rank import UCBRank
 from banditrank.simulation._backends.base import Backend
@@ -80,7 +81,7 @@ def analyse(frames: Frames) -> StudyResult:
 
     table = Table("Sums", ["job", "sum"], [["both", f"{total:.3f}"]])
     check = Check("The sum is positive.", total > 0, f"{total:.3f}")
-    return StudyResult("It is. So it is.", [check], [StudyFigure("numbers", "Numbers", draw)], [table])
+    return StudyResult("It is. So it is.", [check], [ReportFigure("numbers", "Numbers", draw)], [table])
 
 
 STUDY = Study("small", "A small study", "It is positive. It is.", sweep, analyse, "everything")

@@ -87,7 +87,7 @@ def compare_command(
 
 
 def _print_report(report: "Report") -> None:
-    from banditrank.experiments._html_report import column_kinds
+    from banditrank._report_page.elements import column_kinds
 
     console = make_console()
     kind = "a quick run" if report.quick else "a full run"

@@ -17,6 +17,7 @@ from banditrank._cli.demo import demo_command
 from banditrank._cli.frontier import frontier_command
 from banditrank._cli.health import health_command
 from banditrank._cli.keys import key_commands
+from banditrank._cli.log.commands import log_commands
 from banditrank._cli.problem import problem_commands
 from banditrank._cli.reproduce import reproduce_command
 from banditrank._cli.serve import serve_command
@@ -111,6 +112,7 @@ application.command(
 application.add_typer(key_commands, name="keys")
 application.add_typer(problem_commands, name="problem")
 application.add_typer(data_commands, name="data")
+application.add_typer(log_commands, name="log")
 application.add_typer(state_commands, name="state")
 
 

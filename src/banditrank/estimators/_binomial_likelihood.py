@@ -119,6 +119,38 @@ def ascend(
     return max_iterations
 
 
+def maximize_rank_one(
+    displays: Floats,
+    rewards: Floats,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    initial_looks: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """Return κ, shape (C,), and the means, shape (M,), of maximum likelihood for one table of cells.
+
+    The scale is that of the ascent: no factor exceeds 1.
+
+    Parameters
+    ----------
+    displays, rewards
+        T and S, shape (C, M): a row for each position, or each context in which an item is displayed.
+        Rewards above the number of displays count as that number.
+    tolerance, max_iterations
+        As for `maximize_binomial_likelihood`.
+    initial_looks
+        κ that the ascent starts from, shape (C,); ones by default.
+    """
+    looks = np.ones(displays.shape[0]) if initial_looks is None else initial_looks.copy()
+    means = np.zeros(displays.shape[1])
+    counted = np.minimum(rewards, displays)
+    misses = np.ascontiguousarray(displays - counted)
+    by_item = np.ascontiguousarray(misses.T)
+    item_rewards, position_rewards = counted.sum(axis=0), counted.sum(axis=1)
+    ascend(misses, by_item, item_rewards, position_rewards, looks, means, tolerance, max_iterations)
+    return looks, means
+
+
 def maximize_binomial_likelihood(
     counts: Counts, *, tolerance: float, max_iterations: int
 ) -> tuple[Floats, Floats]:
@@ -140,20 +172,12 @@ def maximize_binomial_likelihood(
     """
     looks = np.ones((counts.n_user_types, counts.n_positions))
     means = np.zeros((counts.n_user_types, counts.n_items))
-    rewards = np.minimum(counts.rewards_by_position, counts.displays_by_position)  # (N, K, M)
-    misses = counts.displays_by_position - rewards
     for i in range(counts.n_user_types):
-        item_rewards, position_rewards = rewards[i].sum(axis=0), rewards[i].sum(axis=1)
-        by_item = np.ascontiguousarray(misses[i].T)
-        ascend(
-            misses[i],
-            by_item,
-            item_rewards,
-            position_rewards,
-            looks[i],
-            means[i],
-            tolerance,
-            max_iterations,
+        looks[i], means[i] = maximize_rank_one(
+            counts.displays_by_position[i],
+            counts.rewards_by_position[i],
+            tolerance=tolerance,
+            max_iterations=max_iterations,
         )
         is_known = counts.displays_by_position[i] @ means[i] > 0
         largest = looks[i, is_known].max(initial=0.0)

@@ -100,14 +100,32 @@ def confidence_intervals(
         if click_model == "position-based":
             preferences[i], means[i] = position_based_intervals(displays, rewards, rho, mu, level)
             continue
-        variances = _log_variances(displays, rho, mu)
-        preferences[i] = _ends(rho, variances[: rho.size], level)
-        means[i] = _ends(mu, variances[rho.size :], level)
-        expected = displays.T @ mu  # (K,) rewards if every user examined the position
-        _bound_unrewarded(preferences[i], rewards.sum(axis=0), expected, level)
-        _lower_rewarded(preferences[i], rewards.sum(axis=0))
-        _bound_unrewarded(means[i], rewards.sum(axis=1), displays @ rho, level)
+        preferences[i], means[i] = single_look_intervals(displays, rewards, rho, mu, level)
     return ConfidenceIntervals(level, preferences, means)
+
+
+def single_look_intervals(
+    displays: Floats, rewards: Floats, rho: Floats, mu: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return the intervals of ρ, shape (K, 2), and of μ, shape (M, 2), of one user type under single looks.
+
+    Parameters
+    ----------
+    displays, rewards
+        T and S, shape (M, K).
+    rho, mu
+        Estimates, shapes (K,) and (M,); at most 1.
+    level
+        Confidence level of each interval.
+    """
+    variances = _log_variances(displays, rho, mu)
+    preferences = _ends(rho, variances[: rho.size], level)
+    means = _ends(mu, variances[rho.size :], level)
+    expected = displays.T @ mu  # (K,) rewards if every user examined the position
+    _bound_unrewarded(preferences, rewards.sum(axis=0), expected, level)
+    _lower_rewarded(preferences, rewards.sum(axis=0))
+    _bound_unrewarded(means, rewards.sum(axis=1), displays @ rho, level)
+    return preferences, means
 
 
 def _log_variances(displays: Floats, rho: Floats, mu: Floats) -> Floats:

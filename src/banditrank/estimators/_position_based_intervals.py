@@ -29,7 +29,7 @@ _SINGULAR = 1e-9  # eigenvalues below this share of the largest are taken for 0
 _BISECTIONS = 40
 
 
-class _Information(NamedTuple):
+class PositionInformation(NamedTuple):
     """Information about differences of log κ, and how means respond to log κ."""
 
     covariance: Floats  # (K, K) pseudo-inverse of the information, after eliminating the means
@@ -53,7 +53,7 @@ def position_based_intervals(
     """
     if displays.sum() == 0:
         return np.tile([0.0, 1.0], (looks.size, 1)), np.tile([0.0, 1.0], (means.size, 1))
-    information = _information(displays, looks, means)
+    information = eliminate_means(displays, looks, means)
     ratios = _ratio_ends(information, displays, rewards, looks, means, level)  # (K, K, 2)
     top = int(looks.argmax())
     candidates = np.flatnonzero(ratios[:, top, 1] >= 1.0)  # with `top` itself
@@ -62,7 +62,7 @@ def position_based_intervals(
     return position_ends, _mean_ends(information, displays, looks, means, candidates, level)
 
 
-def _information(displays: Floats, looks: Floats, means: Floats) -> _Information:
+def eliminate_means(displays: Floats, looks: Floats, means: Floats) -> PositionInformation:
     """Return the information about log κ with log μ eliminated, whose information is diagonal."""
     n_looks = displays @ looks  # (M,)
     # Without a miss the information would be infinite: half a miss is added.
@@ -76,11 +76,18 @@ def _information(displays: Floats, looks: Floats, means: Floats) -> _Information
     is_informative = eigenvalues > _SINGULAR * max(at_positions.max(), 1e-300)
     inverses = np.where(is_informative, 1.0 / np.where(is_informative, eigenvalues, 1.0), 0.0)
     null_directions = directions[:, ~is_informative]
-    return _Information((directions * inverses) @ directions.T, null_directions @ null_directions.T, shares)
+    return PositionInformation(
+        (directions * inverses) @ directions.T, null_directions @ null_directions.T, shares
+    )
 
 
 def _ratio_ends(
-    information: _Information, displays: Floats, rewards: Floats, looks: Floats, means: Floats, level: float
+    information: PositionInformation,
+    displays: Floats,
+    rewards: Floats,
+    looks: Floats,
+    means: Floats,
+    level: float,
 ) -> Floats:
     """Return the ends of κ_k / κ_l for all pairs of positions, shape (K, K, 2)."""
     n_positions = looks.size
@@ -108,7 +115,7 @@ def _squares(matrix: Floats) -> Floats:
 
 
 def _mean_ends(
-    information: _Information,
+    information: PositionInformation,
     displays: Floats,
     looks: Floats,
     means: Floats,
@@ -152,7 +159,7 @@ def _mean_ends(
     return ends.clip(0.0, 1.0)
 
 
-def _variances_by_candidate(information: _Information, candidates: NDArray[np.intp]) -> Floats:
+def _variances_by_candidate(information: PositionInformation, candidates: NDArray[np.intp]) -> Floats:
     """Return the variances of log κ_c + log μ due to positions, shape (C, M); infinite if not identified."""
     shares = information.shares
     variances, unidentified = (

@@ -3,16 +3,14 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from banditrank._extras import requires
-from banditrank._figures import ignore_missing_glyphs, theme
 from banditrank._files import atomic_write
+from banditrank._report_page.rendering import render_figure
 from banditrank.experiments._html_report import write_html_report
 from banditrank.experiments._results_directory import DATA
-from banditrank.experiments._study import Study, StudyFigure, StudyResult
+from banditrank.experiments._study import Study, StudyResult
 
 SUMMARY_FILE = "summary.json"
 HTML_FILE = "index.html"
@@ -135,39 +133,6 @@ class Report:
             write_html_report(self, rendered, path)
         with atomic_write(directory / SUMMARY_FILE) as path:
             path.write_text(json.dumps(self.summary(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedFigure:
-    """Image files of a figure: PNG, and SVG for a light and for a dark page."""
-
-    source: StudyFigure
-    png: bytes
-    light_svg: bytes
-    dark_svg: bytes
-
-
-def render_figure(figure: StudyFigure) -> RenderedFigure:
-    """Render a figure in all formats and colour themes."""
-    return RenderedFigure(
-        figure,
-        _render(figure, "png", dark=False),
-        _render(figure, "svg", dark=False),
-        _render(figure, "svg", dark=True),
-    )
-
-
-def _render(figure: StudyFigure, image_format: str, *, dark: bool) -> bytes:
-    with requires("reports", "the study"):
-        from matplotlib.figure import Figure  # noqa: PLC0415 - heavy, and optional
-
-    target = BytesIO()
-    with theme(dark=dark), ignore_missing_glyphs():
-        canvas = Figure(figsize=(figure.width, figure.height), dpi=150, layout="constrained")
-        figure.draw(canvas)
-        metadata = {"Date": None} if image_format == "svg" else None
-        canvas.savefig(target, format=image_format, metadata=metadata)
-    return target.getvalue()
 
 
 def _summary(report: StudyReport) -> dict[str, Any]:

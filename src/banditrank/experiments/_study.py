@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._job import Job
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 Frames: TypeAlias = "Mapping[str, pd.DataFrame]"
 """Data of a study's jobs, by job name."""
@@ -68,49 +68,6 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Table of formatted cells.
-
-    Parameters
-    ----------
-    caption
-        Text above the table.
-    columns, rows
-        Headings and cells.
-    note
-        Text below the table, such as the reason for empty cells.
-    """
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StudyFigure:
-    """Figure that is drawn once for each output format and colour theme.
-
-    Parameters
-    ----------
-    name
-        Stem of its file names.
-    caption
-        Text below the figure.
-    draw
-        Draws on an empty Matplotlib figure.
-    width, height
-        Size in inches.
-    """
-
-    name: str
-    caption: str
-    draw: "Callable[[Figure], None]"
-    width: float = 9.0
-    height: float = 4.0
-
-
-@dataclass(frozen=True, slots=True)
 class StudyResult:
     """Result of a study's analysis.
 
@@ -130,7 +87,7 @@ class StudyResult:
 
     findings: str
     checks: Sequence[Check]
-    figures: Sequence[StudyFigure] = ()
+    figures: Sequence[ReportFigure] = ()
     tables: Sequence[Table] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
     is_quick: bool = False

@@ -13,7 +13,7 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from banditrank._checks import check_workers
 from banditrank._extras import requires
@@ -27,6 +27,7 @@ _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 MIN_MEMORY_BYTES = 100 * 10**6  # DuckDB's buffers for reading a file alone take tens of megabytes
 MAX_MEMORY_BYTES = 1000 * 10**12  # DuckDB's own counter overflows above
 _POLL_SECONDS = 0.1
+_Result = TypeVar("_Result")
 
 
 class QueryError(BanditRankError):
@@ -82,9 +83,29 @@ class DuckDBSession:
         BanditRankError
             If a file cannot be read, or no thread can be started.
         """
+
+        def fetch() -> list[tuple[Any, ...]]:
+            rows: list[tuple[Any, ...]] = self._connection.execute(query, dict(parameters or {})).fetchall()
+            return rows
+
+        return self._run_in_thread(fetch, on_progress)
+
+    def fetch_arrow(self, query: str, on_progress: OnProgress | None = None) -> Any:
+        """Run a query and return its result as a table of Arrow; see `run`."""
+
+        def fetch() -> Any:
+            return self._connection.sql(query).to_arrow_table()
+
+        return self._run_in_thread(fetch, on_progress)
+
+    def register(self, name: str, table: Any) -> None:
+        """Make a table of Arrow readable in queries under a name."""
+        self._connection.register(name, table)
+
+    def _run_in_thread(self, work: Callable[[], _Result], on_progress: OnProgress | None) -> _Result:
         with ThreadPoolExecutor(max_workers=1) as threads:
             try:
-                future = threads.submit(self._rows, query, parameters or {})
+                future = threads.submit(self._translate_errors, work)
             except RuntimeError:
                 raise BanditRankError("reading the log failed: no thread could be started") from None
             try:
@@ -94,9 +115,9 @@ class DuckDBSession:
                 raise
             return future.result()
 
-    def _rows(self, query: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]:
+    def _translate_errors(self, work: Callable[[], _Result]) -> _Result:
         try:
-            rows: list[tuple[Any, ...]] = self._connection.execute(query, dict(parameters)).fetchall()
+            return work()
         except self._duckdb.OutOfMemoryException:
             rule = "must be larger for this log, or the temporary directory must have more free space"
             raise InvalidInputError("memory_limit", rule, self._memory_limit) from None
@@ -108,9 +129,8 @@ class DuckDBSession:
             raise BanditRankError(f"reading the log failed: {_first_line(error)}") from None
         except self._duckdb.Error as error:
             raise QueryError(f"reading the log failed: {_first_line(error)}") from None
-        return rows
 
-    def _wait(self, future: "Future[list[tuple[Any, ...]]]", on_progress: OnProgress | None) -> None:
+    def _wait(self, future: "Future[_Result]", on_progress: OnProgress | None) -> None:
         """Wait until the query ends or fails, and report progress."""
         # Available since DuckDB 1.3, and −1 until the query has started.
         poll: Callable[[], float] = getattr(self._connection, "query_progress", lambda: -1.0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._compare.names import TIMING_PREFIX
 from banditrank.experiments._compare.policy_variants import (
     DEFAULT_POLICY,
@@ -18,7 +19,7 @@ from banditrank.experiments._compare.policy_variants import (
 from banditrank.experiments._compare.scores import Regrets, Score, better_variant, final_regret, scores
 from banditrank.experiments._compare.suite_study import microseconds_per_round, violations_by_policy
 from banditrank.experiments._compare.suites import Suite
-from banditrank.experiments._study import Check, Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, Study, StudyResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -257,7 +258,7 @@ def _figure(
     found: Sequence[Score],
     knowledge: Mapping[str, PositionKnowledge],
     absences: str,
-) -> StudyFigure:
+) -> ReportFigure:
     def draw(figure: "Figure") -> None:
         draw_heat_map(
             figure,
@@ -272,7 +273,7 @@ def _figure(
         + (f" {absences}" if absences else "")
     )
     height = 1.6 + 0.3 * len(found)
-    return StudyFigure("ratios", caption, draw, width=max(6.5, 3.4 + 0.6 * len(suites)), height=height)
+    return ReportFigure("ratios", caption, draw, width=max(6.5, 3.4 + 0.6 * len(suites)), height=height)
 
 
 def draw_heat_map(

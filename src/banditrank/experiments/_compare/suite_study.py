@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._compare.jobs import sweep
 from banditrank.experiments._compare.names import TIMING_PREFIX
 from banditrank.experiments._compare.policy_variants import (
@@ -20,7 +21,7 @@ from banditrank.experiments._compare.policy_variants import (
 from banditrank.experiments._compare.scores import final_regret
 from banditrank.experiments._compare.suites import Suite
 from banditrank.experiments._curves import draw_curves
-from banditrank.experiments._study import Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Frames, Study, StudyResult
 from banditrank.policies._violated_assumptions import violated_assumptions
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _findings(
     return f"{lowest}. {random}."
 
 
-def _figure(data: Frames, learners: list[str]) -> StudyFigure:
+def _figure(data: Frames, learners: list[str]) -> ReportFigure:
     drawn = learners[:MAX_CURVES]
     others = learners[MAX_CURVES:]
     drawn += [label for label in others if label.removesuffix(WINDOW_SUFFIX) == DEFAULT_POLICY][:1]
@@ -168,4 +169,4 @@ def _figure(data: Frames, learners: list[str]) -> StudyFigure:
         f"Regret over rounds of {policies}, both axes logarithmic: medians, in bands from the 10% to the 90% "
         "quantile of the replications."
     )
-    return StudyFigure("regret", caption, draw, width=8.0, height=4.2)
+    return ReportFigure("regret", caption, draw, width=8.0, height=4.2)

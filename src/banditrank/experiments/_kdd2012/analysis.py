@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._curves import (
     QUANTILE_HEADINGS,
     SUBLINEAR,
@@ -16,7 +17,7 @@ from banditrank.experiments._curves import (
 )
 from banditrank.experiments._formatting import join_words
 from banditrank.experiments._paper_policies import CATALOG_NAMES, POLICIES
-from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, StudyResult
 from banditrank.model._catalog import kdd2012
 from banditrank.solvers._optimum import best_values
 
@@ -94,7 +95,7 @@ def _table(frames: Frames, found: dict[str, float], near: dict[str, float], hori
     )
 
 
-def _figure(frames: Frames) -> StudyFigure:
+def _figure(frames: Frames) -> ReportFigure:
     def draw(figure: "Figure") -> None:
         for (left, right), treatment in zip(figure.subplots(2, 2), ("personalized", "equal"), strict=True):
             named = {name: frames[name] for name in POLICIES if treatment in name}
@@ -112,4 +113,4 @@ def _figure(frames: Frames) -> StudyFigure:
         "the rounds: medians, in bands from the 10% to the 90% quantile of the replications. Personalized "
         "and equal regret are relative to different optima."
     )
-    return StudyFigure("average-regret", caption, draw, height=6.4)
+    return ReportFigure("average-regret", caption, draw, height=6.4)

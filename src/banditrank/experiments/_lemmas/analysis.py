@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Literal
 
 from banditrank._extras import requires
 from banditrank._figures import format_ticks
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._formatting import join_words
 from banditrank.experiments._lemmas.sweep import MISS_RATES, WITHOUT_T
-from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, StudyResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +98,7 @@ def _table(data: "pd.DataFrame") -> Table:
     return Table(caption, columns, rows)
 
 
-def _figure(worst: dict[tuple[int, float], float]) -> StudyFigure:
+def _figure(worst: dict[tuple[int, float], float]) -> ReportFigure:
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
         for index, (lemma, label) in enumerate(LEMMAS.items()):
@@ -113,4 +114,4 @@ def _figure(worst: dict[tuple[int, float], float]) -> StudyFigure:
         format_ticks(axes)
 
     caption = "Rate of errors above the lemma's radius, of the worst estimate, against the lemma's bound."
-    return StudyFigure("coverage", caption, draw, width=6.5)
+    return ReportFigure("coverage", caption, draw, width=6.5)

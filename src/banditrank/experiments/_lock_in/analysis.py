@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from banditrank._extras import requires
 from banditrank._figures import format_ticks, policy_styles
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._curves import QUANTILE_HEADINGS, format_quantiles, group_by
 from banditrank.experiments._formatting import format_number, join_words
 from banditrank.experiments._lock_in.sweep import PROBLEMS, scaled
 from banditrank.experiments._paper_policies import CATALOG_NAMES, COEFFICIENTS
 from banditrank.experiments._regret_order.bounds import initial_phase
-from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, StudyResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,7 +192,7 @@ def _quantiles(data: "dict[float, pd.DataFrame]", column: str) -> Floats:
     return np.array([np.quantile(each, (0.1, 0.5, 0.9)) for each in values]).T
 
 
-def _lock_in_figure(runs: "dict[str, pd.DataFrame]") -> StudyFigure:
+def _lock_in_figure(runs: "dict[str, pd.DataFrame]") -> ReportFigure:
     def draw(figure: "Figure") -> None:
         for (left, right), treatment in zip(figure.subplots(2, 2), ("personalized", "equal"), strict=True):
             names = [name for name in COEFFICIENTS if treatment in name]
@@ -218,10 +219,10 @@ def _lock_in_figure(runs: "dict[str, pd.DataFrame]") -> StudyFigure:
         "Rate of linear runs (left), and the median of regret in a band from the 10% to the 90% quantile "
         "(right), by coefficient. Personalized and equal regret are relative to different optima."
     )
-    return StudyFigure("lock-in", caption, draw, height=6.4)
+    return ReportFigure("lock-in", caption, draw, height=6.4)
 
 
-def _phase_figure(phases: "dict[str, dict[float, pd.DataFrame]]") -> StudyFigure:
+def _phase_figure(phases: "dict[str, dict[float, pd.DataFrame]]") -> ReportFigure:
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
         for index, (name, (label, *_)) in enumerate(PROBLEMS.items()):
@@ -242,4 +243,4 @@ def _phase_figure(phases: "dict[str, dict[float, pd.DataFrame]]") -> StudyFigure
         format_ticks(axes)
 
     caption = "The initial phase ends when every cell has a click, so it is longer with lower click rates."
-    return StudyFigure("initial-phase", caption, draw, width=6.5)
+    return ReportFigure("initial-phase", caption, draw, width=6.5)

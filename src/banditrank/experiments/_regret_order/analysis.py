@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._figures import format_ticks
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._curves import curve
 from banditrank.experiments._formatting import format_number, join_words
 from banditrank.experiments._regret_order import bounds
 from banditrank.experiments._regret_order.sweep import SIZES, random_problems
 from banditrank.experiments._significance import BY_BOOTSTRAP, MeanRatio, ratio_of_means
-from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, StudyResult
 from banditrank.model._catalog import kdd2012
 from banditrank.model._problem import Problem
 
@@ -192,7 +193,7 @@ def _sizes_table(ratios: dict[str, SizeRatios], bound_ratios: dict[str, SizeRati
     return Table(caption, ["policy", "N doubled", "M doubled", "K doubled"], rows)
 
 
-def _figure(growths: dict[str, RegretGrowth]) -> StudyFigure:
+def _figure(growths: dict[str, RegretGrowth]) -> ReportFigure:
     def draw(figure: "Figure") -> None:
         for axes, (name, growth) in zip(figure.subplots(2, 2).ravel(), growths.items(), strict=True):
             theorem = THEOREMS[name]
@@ -212,4 +213,4 @@ def _figure(growths: dict[str, RegretGrowth]) -> StudyFigure:
         figure.axes[0].legend(frameon=False, fontsize="small")
 
     caption = "Mean regret with the theorems' own schedules on Table 1, and the theorems' bounds."
-    return StudyFigure("theorems", caption, draw, height=7.0)
+    return ReportFigure("theorems", caption, draw, height=7.0)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._curves import (
     QUANTILE_HEADINGS,
     SUBLINEAR,
@@ -15,7 +16,7 @@ from banditrank.experiments._curves import (
 )
 from banditrank.experiments._formatting import join_words
 from banditrank.experiments._significance import BY_RANK_TEST, rank_test
-from banditrank.experiments._study import Check, Frames, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, StudyResult
 from banditrank.experiments._synthetic.sweep import BASELINE, EQUAL, PERSONALIZED
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _table(final: dict[str, Floats], exponents: dict[str, float], horizon: int) 
     )
 
 
-def _figure(frames: Frames) -> StudyFigure:
+def _figure(frames: Frames) -> ReportFigure:
     def draw(figure: "Figure") -> None:
         policies = {name: policy.name for name, policy in {**PERSONALIZED, **EQUAL}.items()}
         panels = {
@@ -124,4 +125,4 @@ def _figure(frames: Frames) -> StudyFigure:
         "Regret over rounds: medians, in bands from the 10% to the 90% quantile of the replications. Each "
         "panel's regret is relative to another optimum."
     )
-    return StudyFigure("regret", caption, draw, width=11.0)
+    return ReportFigure("regret", caption, draw, width=11.0)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.experiments._study import Check, Frames, StudyResult, Table
+from banditrank._report_page.elements import Table
+from banditrank.experiments._study import Check, Frames, StudyResult
 from banditrank.model._catalog import kdd2012
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._report_page.elements import Table
 from banditrank.experiments._curves import QUANTILE_HEADINGS, at_round, format_quantiles
 from banditrank.experiments._formatting import join_words
 from banditrank.experiments._significance import BY_RANK_TEST, rank_test
-from banditrank.experiments._study import Check, Frames, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, StudyResult
 from banditrank.experiments._table2.sweep import ROUNDS
 
 if TYPE_CHECKING:

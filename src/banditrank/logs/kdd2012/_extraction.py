@@ -11,8 +11,7 @@ whole file.
 in the counted rows; its arrival rate is its share of them.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from banditrank._checks import check_integer, check_workers
-from banditrank._notebook import NotebookBar, is_notebook
+from banditrank._notebook import notebook_progress
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, QueryError, open_session
@@ -37,7 +36,6 @@ from banditrank.logs.kdd2012._files import (
 USER_TYPES = ("male", "female")
 MIN_BYTES_PER_THREAD = 10**6  # a thread with less to read costs more than it saves
 KNOWN_POSITIONS = (1, 2, 3)
-_PROGRESS_STEPS = 1000  # of the progress bar
 MAX_DISPLAYS = 10**15  # floats are exact integers up to 9·10¹⁵
 REASONS = (
     "position other than 1, 2, 3",
@@ -163,7 +161,7 @@ def extract(
         threads = min(threads, 1 + size // MIN_BYTES_PER_THREAD)
     chosen = {"positions": list(positions)}
     with (
-        _notebook_progress(on_progress) as report,
+        notebook_progress("reading the log", on_progress) as report,
         open_session(
             memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
         ) as session,
@@ -201,24 +199,6 @@ def extract(
         n_ads_found=n_ads_found,
         n_profiles=n_users,
     )
-
-
-@contextmanager
-def _notebook_progress(on_progress: OnProgress | None) -> Iterator[OnProgress | None]:
-    """Yield the caller's progress callback, or in a notebook one that shows a progress bar."""
-    if on_progress is not None or not is_notebook():
-        yield on_progress
-        return
-    with closing(NotebookBar("reading the log", _PROGRESS_STEPS)) as bar:
-        finished_steps = 0
-
-        def advance(share: float) -> None:
-            nonlocal finished_steps
-            steps = int(share * _PROGRESS_STEPS) - finished_steps
-            finished_steps += steps
-            bar.advance(steps)
-
-        yield advance
 
 
 def _check_choice(n_ads: int, positions: Sequence[int]) -> int:

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._extras import requires
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.counts._counts import Counts
 from banditrank.experiments._compare.reproductions.problems import position_based_problem
 from banditrank.experiments._compare.reproductions.regret_reproduction import CLAIM_HEADING
 from banditrank.experiments._curves import QUANTILE_HEADINGS, at_round, draw_curves, format_quantiles
 from banditrank.experiments._job import Job
 from banditrank.experiments._significance import BY_RANK_TEST, rank_test
-from banditrank.experiments._study import Check, Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, Study, StudyResult
 from banditrank.model._bound_click_model import BoundClickModel
 from banditrank.model._click_models import PositionBased, compile_problem
 from banditrank.policies._base import CompiledPolicy
@@ -207,7 +208,7 @@ def analyse(frames: Frames) -> StudyResult:
     return StudyResult(findings, checks, [_figure(frames)], [table], metrics)
 
 
-def _figure(frames: Frames) -> StudyFigure:
+def _figure(frames: Frames) -> ReportFigure:
     def draw(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2)
         curves = {label: frames[name] for name, label in LABELS.items()}
@@ -224,7 +225,7 @@ def _figure(frames: Frames) -> StudyFigure:
         "Rounds whose ranking violates the safety constraint (left) and regret (right), over rounds on a "
         "logarithmic axis: medians, in bands from the 10% to the 90% quantile of the replications."
     )
-    return StudyFigure("safety", caption, draw, width=9.0, height=3.6)
+    return ReportFigure("safety", caption, draw, width=9.0, height=3.6)
 
 
 STUDY = Study(

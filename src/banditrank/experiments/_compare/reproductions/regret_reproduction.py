@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._report_page.elements import ReportFigure, Table
 from banditrank.experiments._compare.reproductions.problems import CLICK_MODELS
 from banditrank.experiments._curves import QUANTILE_HEADINGS, at_round, draw_curves, format_quantiles
 from banditrank.experiments._formatting import join_words
 from banditrank.experiments._job import Job
 from banditrank.experiments._significance import BY_RANK_TEST, rank_test
 from banditrank.experiments._simulation_job import SimulationJob
-from banditrank.experiments._study import Check, Frames, Study, StudyFigure, StudyResult, Table
+from banditrank.experiments._study import Check, Frames, Study, StudyResult
 from banditrank.model._click_models import ClickModel
 from banditrank.model._problem import Problem
 from banditrank.policies._base import CompiledPolicy
@@ -219,7 +220,7 @@ class RegretReproduction:
         panel = self.runs[run].panel
         return f"{self.runs[run].label} ({panel})" if panel else self.runs[run].label
 
-    def _figure(self, frames: Frames) -> StudyFigure:
+    def _figure(self, frames: Frames) -> ReportFigure:
         panels: dict[str, dict[str, pd.DataFrame]] = {}
         for name, run in self.runs.items():
             panels.setdefault(run.panel, {})[run.label] = frames[name]
@@ -240,7 +241,7 @@ class RegretReproduction:
             "Regret over rounds, on a logarithmic axis: medians, in bands from the 10% to the 90% quantile "
             "of the replications."
         )
-        return StudyFigure("regret", caption, draw, width=6.0 if columns == 1 else 9.0, height=3.6 * rows)
+        return ReportFigure("regret", caption, draw, width=6.0 if columns == 1 else 9.0, height=3.6 * rows)
 
 
 def tenfolds(horizon: int) -> tuple[int, int, int]:

@@ -1,0 +1,1 @@
+"""``banditrank log``: count click logs, and learn from the counts."""

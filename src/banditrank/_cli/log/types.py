@@ -1,0 +1,84 @@
+"""``banditrank log types``: which columns are worth being user types."""
+
+from math import isnan
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banditrank import __version__
+from banditrank._cli.command import split_names
+from banditrank._cli.log.source import LogSource, takes_log
+from banditrank._cli.log.verdict import print_verdict
+from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from banditrank.logs import UserTypeAssessment
+
+
+@takes_log
+def types_command(
+    log: LogSource,
+    among: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns to assess, with commas; they must be type columns of the cube.",
+            show_default="all type columns",
+        ),
+    ] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Assess which columns are worth being user types.
+
+    For each column and pair of columns: does telling users apart predict held-out displays better, how many
+    clicks would personalized rankings gain, and did the logging policy depend on it.
+    """
+    check_output_files(json_file, inputs=log.inputs)
+
+    from banditrank.logs import assess_user_types, diagnose, find_withheld
+
+    cube = log.read()
+    diagnosis = diagnose(cube)
+    withheld = find_withheld(diagnosis)
+    assessment = assess_user_types(cube, split_names(among) if among else None)
+    if json_file is not None:
+        document = assessment.to_dict()
+        if withheld.rankings:
+            for one in document["columns"]:
+                one["clicks_gained"] = one["clicks_interval"] = None
+        write_json({"version": __version__, "diagnosis": diagnosis.to_dict(), **document}, json_file)
+    if json_file == "-":
+        return
+    console = make_console()
+    print_verdict(console, diagnosis)
+    if withheld.items:
+        return
+    if assessment.recommended:
+        console.print(f"Tell user types apart by {' and '.join(assessment.recommended)}.")
+    else:
+        console.print("No column tells users apart on held-out visits: one ranking serves all.")
+    console.print(_table(assessment, has_clicks=not withheld.rankings))
+    for one in assessment.columns:
+        if one.is_confounded:
+            console.print(
+                f"rankings were chosen by {' and '.join(one.columns)}: leaving it out biases the worth of "
+                "positions"
+            )
+
+
+def _table(assessment: "UserTypeAssessment", *, has_clicks: bool) -> "Table":
+    table = make_table("Columns")
+    table.add_column("columns", overflow="fold")
+    table.add_column("user types", justify="right")
+    table.add_column("held-out gain per 1,000 displays", justify="right")
+    table.add_column("clicks gained per visit", justify="right")
+    for one in assessment.columns:
+        gain = "cannot be assessed" if isnan(one.held_out_gain) else f"{one.held_out_gain:+.2f}"
+        low, high = one.clicks_interval
+        clicks = f"{one.clicks_gained:+.4f} [{low:+.4f}, {high:+.4f}]"
+        if not has_clicks or isnan(one.clicks_gained):
+            clicks = "not identified"
+        table.add_row(", ".join(one.columns), f"{one.n_user_types:,}", gain, clicks)
+    return table

@@ -1,0 +1,1 @@
+"""Pages of reports: one self-contained file of tables and figures that works offline."""

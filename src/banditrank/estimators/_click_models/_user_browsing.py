@@ -1,0 +1,132 @@
+"""The user-browsing model: examination depends on the position and the last click above.
+
+The cells of an item, a position and a last click above are binomial given the clicks above, with rates of
+rank one: the fit is that of the position-based model with more columns.
+"""
+
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.counts._click_cube import MAX_DENSE_CELLS, ClickCube
+from banditrank.errors import InvalidInputError
+from banditrank.estimators._click_models._estimates_of_model import ModelEstimates, empty_estimates
+from banditrank.estimators._click_models._item_position_graph import find_components
+from banditrank.estimators._click_models._parameters import ModelParameters
+from banditrank.estimators._click_models._rank_one import RankOneFit, fit_rank_one, rank_one_intervals
+from banditrank.estimators._position_based_intervals import eliminate_means
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+def browsing_columns(n_positions: int) -> tuple[Indices, Indices]:
+    """Return the last click above and the position of each column, both of shape (K (K + 1) / 2,).
+
+    Examples
+    --------
+    >>> browsing_columns(2)
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    position, above = np.tril_indices(n_positions)
+    return above.astype(np.int64), position.astype(np.int64)
+
+
+def browsing_tables(cube: ClickCube) -> tuple[Floats, Floats]:
+    """Return displays and clicks by last click above and position, both of shape (N, M, K (K + 1) / 2).
+
+    Raises
+    ------
+    InvalidInputError
+        If the log has no visits, or the table would be too large.
+    """
+    if not cube.has_visits:
+        raise InvalidInputError("log", "must have visits to know the last click above", "no visit column")
+    cells, n_columns = cube.cells, cube.n_positions * (cube.n_positions + 1) // 2
+    shape = (len(cube.type_values), len(cube.items), n_columns)
+    if int(np.prod(shape, dtype=np.float64)) > MAX_DENSE_CELLS:
+        rule = f"must have at most {MAX_DENSE_CELLS:,} cells, empty ones included: keep the most shown items"
+        raise InvalidInputError("cube", rule, " x ".join(map(str, shape)))
+    columns = cells.position * (cells.position + 1) // 2 + cells.above
+    flat = np.ravel_multi_index((cells.user_type, cells.item, columns), shape)
+    displays, clicks = (
+        np.asarray(np.bincount(flat, values, int(np.prod(shape))), dtype=np.float64).reshape(shape)
+        for values in (cells.displays, cells.clicks)
+    )
+    return displays, clicks
+
+
+def fit_user_browsing(cube: ClickCube) -> ModelParameters:
+    """Return γ and μ of maximum likelihood."""
+    displays, clicks = browsing_tables(cube)
+    above, position = browsing_columns(cube.n_positions)
+    gamma = np.ones((displays.shape[0], cube.n_positions, cube.n_positions))
+    appeal, looks = np.zeros(displays.shape[:2]), np.zeros(displays.shape[:2])
+    for i in range(displays.shape[0]):
+        fit = fit_rank_one(displays[i], clicks[i])
+        gamma[i, above, position], appeal[i] = fit.gamma, fit.means
+        looks[i] = displays[i] @ fit.gamma
+    return ModelParameters("user-browsing", appeal, gamma, looks)
+
+
+def estimate_user_browsing(cube: ClickCube, parameters: ModelParameters, level: float) -> ModelEstimates:
+    """Return γ, its average over the displays of each position, and appeal where γ is 1."""
+    displays, clicks = browsing_tables(cube)
+    above, position = browsing_columns(cube.n_positions)
+    estimates = empty_estimates(cube, parameters)
+    n_types, n_positions = estimates.position_worth.shape
+    examination = np.full((n_types, n_positions, n_positions), np.nan)
+    intervals = np.full((n_types, n_positions, n_positions, 2), np.nan)
+    n_parameters = 0
+    for i in range(n_types):
+        components = find_components(displays[i], clicks[i])
+        fit = RankOneFit(parameters.attention[i, above, position], parameters.appeal[i], components)
+        found = rank_one_intervals(displays[i], clicks[i], fit, level, is_single=cube.n_positions == 1)
+        examination[i, above, position], intervals[i, above, position] = found.gamma, found.gamma_ends
+        estimates.item_appeal[i], estimates.item_intervals[i] = found.means, found.mean_ends
+        worth = _worth(displays[i], fit, found.gamma, position, level)
+        estimates.position_worth[i], estimates.position_intervals[i] = worth
+        vertices = (components.of_column >= 0).sum() + (components.of_item >= 0).sum()
+        n_parameters += int(vertices) - components.n_components
+    return estimates._replace(
+        n_parameters=n_parameters, examination=examination, examination_intervals=intervals
+    )
+
+
+def _worth(
+    displays: Floats, fit: RankOneFit, gamma: Floats, position: Indices, level: float
+) -> tuple[Floats, Floats]:
+    """Return the average examination of each position, relative to the largest, and its interval.
+
+    It is identified at positions all of whose columns with displays are identified. The shares of the last
+    clicks are those of the log.
+    """
+    n_positions = int(position.max()) + 1
+    worth, ends = np.full(n_positions, np.nan), np.full((n_positions, 2), np.nan)
+    in_columns = displays.sum(axis=0)
+    at_positions = np.bincount(position, in_columns, n_positions)
+    is_unknown = np.bincount(position, (in_columns > 0) & np.isnan(gamma), n_positions) > 0
+    is_known = (at_positions > 0) & ~is_unknown
+    if is_known.sum() < 2:
+        return worth, ends
+    parts = np.nan_to_num(gamma) * in_columns
+    sums = np.bincount(position, parts, n_positions)
+    worth[is_known] = sums[is_known] / at_positions[is_known]
+    if not np.nanmax(worth) > 0:
+        return np.full(n_positions, np.nan), ends
+    top = int(np.nanargmax(worth))
+    gradients = np.zeros((n_positions, gamma.size))  # of the logarithm of the average, by ln γ
+    gradients[position, np.arange(gamma.size)] = parts
+    gradients /= np.maximum(sums, 1e-300)[:, None]
+    columns = np.flatnonzero(fit.components.of_column == 0)
+    rows = displays[:, columns].any(axis=1)
+    covariance = eliminate_means(
+        displays[np.ix_(rows, columns)], fit.gamma[columns], np.minimum(fit.means[rows], 1.0)
+    ).covariance
+    contrasts = (gradients - gradients[top])[:, columns]
+    variances = ((contrasts @ covariance) * contrasts).sum(axis=1)
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(np.maximum(variances, 0.0))
+    worth = worth / worth[top]
+    ends[:, 0], ends[:, 1] = worth * np.exp(-half), np.minimum(worth * np.exp(half), 1.0)
+    return worth, ends

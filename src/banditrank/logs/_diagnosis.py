@@ -1,0 +1,667 @@
+"""Diagnosis of a click log: what it can tell before any estimate is read.
+
+Position worth and item appeal can be told apart only if items moved between positions. The diagnosis looks at
+the graph of clicked items and positions of each user type, at the width of the intervals, and for signs that
+the log is not what it seems.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._checks import check_number
+from banditrank._frames import Columns, Tabular
+from banditrank.counts._click_cube import ClickCube
+from banditrank.errors import InvalidInputError
+from banditrank.estimators._click_models._estimates_of_model import cell_tables, lacks_misses
+from banditrank.estimators._click_models._goodness_of_fit import GoodnessOfFit, assess_fit
+from banditrank.estimators._click_models._item_position_graph import find_components, joining_items
+from banditrank.estimators._click_models._parameters import ModelParameters
+from banditrank.estimators._click_models._position_based import fit_position_based
+from banditrank.estimators._distributions import chi_square_survival
+from banditrank.estimators._position_based_intervals import eliminate_means
+from banditrank.logs._drift import Drift, find_drift
+
+Floats = NDArray[np.float64]
+
+Severity: TypeAlias = Literal["fine", "warning", "unknowable"]
+"""How serious a finding is."""
+
+EXIT_CODES: dict[Severity, int] = {"fine": 0, "warning": 1, "unknowable": 3}
+"""Exit code of each severity; 2 is that of invalid input."""
+
+_LEVEL = 0.95
+_MAX_SWAPS = 6
+_MAX_NAMES = 5
+_SIGNIFICANT = 0.01
+_MIN_FACTOR = 1.1  # of more data that is worth a warning
+_RARE_TYPE = 0.01  # share of displays
+_MIN_VISITS = 50
+_MIN_CERTAIN_DISPLAYS = 20  # of a cell in which each display was clicked
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding in words.
+
+    Attributes
+    ----------
+    code
+        What was found: ``no-clicks``, ``fixed-layout``, …
+    severity
+        ``fine``, ``warning`` or ``unknowable``.
+    text
+        A sentence or two.
+    """
+
+    code: str
+    severity: Severity
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwapProposal:
+    """Two items to swap in some visits, so that their positions can be compared.
+
+    Attributes
+    ----------
+    user_type
+        Name of the user type.
+    first_item, second_item
+        Names.
+    first_position, second_position
+        Where they are shown now, from 0.
+    n_visits
+        About how many visits have to see them swapped.
+    """
+
+    user_type: str
+    first_item: str
+    first_position: int
+    second_item: str
+    second_position: int
+    n_visits: int
+
+    def __str__(self) -> str:
+        return (
+            f"for user type {self.user_type}, swap {self.first_item} (position {self.first_position + 1}) "
+            f"and {self.second_item} (position {self.second_position + 1}) in about {self.n_visits:,} visits"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UserTypeDiagnosis:
+    """What the log tells of one user type.
+
+    Attributes
+    ----------
+    user_type
+        Name.
+    n_displays, n_clicks
+        Totals.
+    n_items
+        Number of items that were shown.
+    components
+        Groups of positions that can be compared, from 0, the one with most clicks first.
+    is_position_known
+        Whether each position can be compared with the most examined one, shape (K,).
+    overlap
+        Share of the information about a position that remains when the appeal of items is unknown, shape
+        (K,): 0 with a fixed ranking; one less the position's share of the information with random rankings.
+        NaN without clicks.
+    effective_overlap
+        The same of the worst comparison of positions: the smallest positive eigenvalue of the normalised
+        Laplacian; 0 if some positions cannot be compared.
+    condition
+        Ratio of its largest and smallest positive eigenvalues.
+    joining_items
+        Items each of which alone connects some positions.
+    n_empty_cells
+        Number of shown items and positions that never met.
+    half_widths
+        Of the 95% intervals of the logarithm of relative examination, shape (K,); infinite if not known.
+    data_factor
+        How many times as much data of this kind the target takes; infinite if none suffices.
+    """
+
+    user_type: str
+    n_displays: float
+    n_clicks: float
+    n_items: int
+    components: tuple[tuple[int, ...], ...]
+    is_position_known: NDArray[np.bool_]
+    overlap: Floats
+    effective_overlap: float
+    condition: float
+    joining_items: tuple[str, ...]
+    n_empty_cells: int
+    half_widths: Floats
+    data_factor: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogDiagnosis(Tabular):
+    """What a log can tell. ``to_frame`` returns a row for each user type and position.
+
+    Attributes
+    ----------
+    verdict
+        One sentence.
+    severity
+        The worst of the findings: ``fine``, ``warning`` or ``unknowable``.
+    findings
+        Findings, the worst first.
+    user_types
+        Figures of each user type.
+    swaps
+        An experiment plan: swaps after which position worth would be known to the target.
+    drift
+        Items that change from period to period.
+    goodness_of_fit
+        Test of whether click rates are products of item and position.
+    target
+        Relative precision that is asked for.
+    """
+
+    verdict: str
+    severity: Severity
+    findings: tuple[Finding, ...]
+    user_types: tuple[UserTypeDiagnosis, ...]
+    swaps: tuple[SwapProposal, ...]
+    drift: Drift
+    goodness_of_fit: GoodnessOfFit
+    target: float
+
+    @property
+    def exit_code(self) -> int:
+        """0 if nothing was found, 1 with warnings, 3 if position worth cannot be known from the log."""
+        return EXIT_CODES[self.severity]
+
+    def summary(self) -> str:
+        """Return the diagnosis as text."""
+        lines = [self.verdict]
+        lines += [f"- {finding.text}" for finding in self.findings]
+        if self.swaps:
+            lines.append(f"To know the worth of positions to ±{self.target:.0%}:")
+            lines += [f"- {swap}" for swap in self.swaps]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the diagnosis as values of JSON; None stands for what is not known."""
+        return {
+            "verdict": self.verdict,
+            "severity": self.severity,
+            "exit_code": self.exit_code,
+            "target": self.target,
+            "findings": [
+                {"code": one.code, "severity": one.severity, "text": one.text} for one in self.findings
+            ],
+            "user_types": [_type_dict(one) for one in self.user_types],
+            "swaps": [
+                {
+                    "user_type": one.user_type,
+                    "first_item": one.first_item,
+                    "first_position": one.first_position + 1,
+                    "second_item": one.second_item,
+                    "second_position": one.second_position + 1,
+                    "n_visits": one.n_visits,
+                }
+                for one in self.swaps
+            ],
+            "drift": {
+                "n_periods": self.drift.n_periods,
+                "n_tested": self.drift.n_tested,
+                "items": [
+                    {"user_type": one.user_type, "item": one.item, "p_value": one.p_value}
+                    for one in self.drift.items
+                ],
+            },
+            "misfit_p_value": _finite(self.goodness_of_fit.p_value),
+        }
+
+    def _columns(self) -> Columns:
+        width = self.user_types[0].half_widths.size if self.user_types else 0
+        return {
+            "user_type": [one.user_type for one in self.user_types for _ in range(width)],
+            "position": np.tile(np.arange(1, width + 1), len(self.user_types)),
+            "is_known": np.concatenate([one.is_position_known for one in self.user_types]),
+            "overlap": np.concatenate([one.overlap for one in self.user_types]),
+            "half_width": np.concatenate(
+                [np.where(np.isfinite(one.half_widths), one.half_widths, np.nan) for one in self.user_types]
+            ),
+        }
+
+
+def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
+    """Diagnose what a log can tell of positions and items.
+
+    Parameters
+    ----------
+    cube
+        The counts of the log.
+    target
+        Relative precision of the worth of positions that is wanted.
+
+    Raises
+    ------
+    InvalidInputError
+        If the log has no displays, or the target is out of range.
+
+    Examples
+    --------
+    A fixed layout does not tell whether an item or its position earns the clicks:
+
+    >>> rng = np.random.default_rng(0)
+    >>> items = np.tile([0, 1, 2], (1000, 1))
+    >>> clicks = rng.random((1000, 3)) < [0.3, 0.2, 0.1]
+    >>> diagnosis = diagnose(ClickCube.from_visits(np.zeros(1000), items, clicks))
+    >>> diagnosis.severity, diagnosis.exit_code
+    ('unknowable', 3)
+    >>> print(diagnosis.verdict)
+    The log cannot tell what a position is worth.
+    """
+    target = check_number("target", target, 1e-3, 10.0)
+    displays, clicks = cell_tables(cube)
+    if not displays.any():
+        raise InvalidInputError("cube", "must have displays", "none")
+    parameters = fit_position_based(cube)
+    counted = np.zeros_like(clicks) if lacks_misses(displays, clicks) else clicks  # rates need misses
+    types = tuple(
+        _diagnose_type(cube, i, displays[i], counted[i], parameters, target) for i in range(displays.shape[0])
+    )
+    goodness = assess_fit(parameters, cube)
+    drift = find_drift(cube)
+    findings = [
+        *_find_missing(cube, displays, clicks),
+        *_find_unknowable(displays, types),
+        *_find_imprecise(types, target),
+        *_find_equal_positions(displays, clicks, parameters, types, target),
+        *_find_suspicious(cube, displays, clicks),
+    ]
+    is_testable = not any(one.code in {"no-clicks", "all-clicked"} for one in findings)
+    if is_testable and goodness.is_misfit:
+        findings.append(
+            Finding(
+                "misfit",
+                "warning",
+                f"Click rates are not products of item and position (p = {goodness.p_value:.1g}): clicks may "
+                "depend on the other items of a visit, the log may mix user types by a column that was not "
+                "given, or rates may change over time.",
+            )
+        )
+    if drift.items:
+        names = _join([f"{one.item} ({one.user_type})" for one in drift.items])
+        findings.append(
+            Finding(
+                "drift",
+                "warning",
+                f"{len(drift.items)} of {drift.n_tested} items drift from period to period: {names}.",
+            )
+        )
+    order: tuple[Severity, ...] = ("unknowable", "warning", "fine")
+    findings.sort(key=lambda one: order.index(one.severity))
+    severity: Severity = findings[0].severity if findings else "fine"
+    codes = {one.code for one in findings}
+    is_futile = bool(codes & {"no-clicks", "all-clicked", "positions-are-noise"})
+    swaps = () if is_futile else _plan_swaps(cube, displays, clicks, types, target)
+    return LogDiagnosis(
+        _verdict(severity, codes, types, target),
+        severity,
+        tuple(findings),
+        types,
+        swaps,
+        drift,
+        goodness,
+        target,
+    )
+
+
+def _verdict(severity: Severity, codes: set[str], types: tuple[UserTypeDiagnosis, ...], target: float) -> str:
+    if severity == "warning" and "positions-are-noise" in codes:
+        return "The position in the log makes no difference to clicks."
+    if severity == "unknowable":
+        if any(one.is_position_known.any() for one in types):
+            return "The log tells the worth of some positions only."
+        return "The log cannot tell what a position is worth."
+    if severity == "warning":
+        return "The log can tell positions and items apart, with reservations."
+    return f"The log tells positions and items apart: the worth of positions is known to ±{target:.0%}."
+
+
+def _diagnose_type(
+    cube: ClickCube,
+    user_type: int,
+    displays: Floats,
+    clicks: Floats,
+    parameters: ModelParameters,
+    target: float,
+) -> UserTypeDiagnosis:
+    """Return the figures of a user type from its displays and clicks, shape (M, K)."""
+    n_positions = displays.shape[1]
+    components = find_components(displays, clicks)
+    groups = tuple(tuple(components.columns(number)) for number in range(components.n_components))
+    main = np.array(groups[0] if groups and len(groups[0]) > 1 else (), dtype=np.int64)
+    is_known = np.isin(np.arange(n_positions), main)
+    overlap = np.full(n_positions, np.nan)
+    half_widths = np.full(n_positions, np.inf)
+    effective, condition = 0.0, math.inf
+    kappa, means = parameters.attention[user_type], np.minimum(parameters.appeal[user_type], 1.0)
+    if groups:
+        overlap, effective, condition = _overlap(displays, kappa, means, len(groups))
+    if main.size:
+        rows = displays[:, main].any(axis=1)
+        information = eliminate_means(displays[np.ix_(rows, main)], kappa[main], means[rows])
+        top = int(kappa[main].argmax())
+        covariance = information.covariance
+        variances = np.diag(covariance) + covariance[top, top] - 2 * covariance[top]
+        is_clicked = clicks[:, main].any(axis=0)
+        half_widths[main] = np.where(
+            is_clicked, NormalDist().inv_cdf((1 + _LEVEL) / 2) * np.sqrt(variances.clip(0.0)), np.inf
+        )
+    shown = displays.any(axis=0)
+    worst = float(half_widths[shown].max(initial=0.0)) if shown.sum() > 1 else math.inf
+    is_shown_item = displays.any(axis=1)
+    return UserTypeDiagnosis(
+        cube.user_types[user_type],
+        float(displays.sum()),
+        float(clicks.sum()),
+        int(is_shown_item.sum()),
+        groups,
+        is_known,
+        overlap,
+        effective,
+        condition,
+        tuple(cube.items[j] for j in joining_items(displays, clicks)),
+        int((displays[np.ix_(is_shown_item, shown)] == 0).sum()),
+        half_widths,
+        (worst / math.log1p(target)) ** 2,
+    )
+
+
+def _overlap(
+    displays: Floats, kappa: Floats, means: Floats, n_components: int
+) -> tuple[Floats, float, float]:
+    """Return the overlap of each position, that of the worst comparison, and the condition."""
+    chances = np.minimum(means[:, None] * kappa, 1.0 - 0.5 / (displays + 1.0))
+    weights = displays * chances / (1.0 - chances)
+    of_items = weights.sum(axis=1)
+    shares = np.divide(weights, of_items[:, None], out=np.zeros_like(weights), where=of_items[:, None] > 0)
+    at_positions = weights.sum(axis=0)
+    used = np.flatnonzero(at_positions > 0)
+    laplacian = (np.diag(at_positions) - weights.T @ shares)[np.ix_(used, used)]
+    overlap = np.full(kappa.size, np.nan)
+    overlap[used] = (np.diag(laplacian) / at_positions[used]).clip(0.0, 1.0)
+    roots = np.sqrt(at_positions[used])
+    eigenvalues = np.linalg.eigvalsh(laplacian / np.outer(roots, roots))
+    if n_components != 1 or used.size < 2 or eigenvalues[1] < 1e-12:
+        return overlap, 0.0, math.inf
+    return overlap, float(min(eigenvalues[1], 1.0)), float(eigenvalues[-1] / eigenvalues[1])
+
+
+def _find_missing(cube: ClickCube, displays: Floats, clicks: Floats) -> list[Finding]:
+    if clicks.sum() == 0:
+        text = (
+            "The log has no clicks: neither positions nor items can be compared. Check the column of clicks."
+        )
+        return [Finding("no-clicks", "unknowable", text)]
+    if lacks_misses(displays, clicks):
+        text = (
+            "Every display was clicked: displays without a click are probably missing from the log. Without "
+            "them there are no click rates, and neither positions nor items can be compared."
+        )
+        return [Finding("all-clicked", "unknowable", text)]
+    without = cube.visits.visits[cube.visits.n_clicks == 0].sum()
+    if cube.has_visits and cube.n_visits >= _MIN_VISITS and without == 0:
+        text = (
+            "Every visit has a click: visits without one are probably missing from the log. Click rates are "
+            "too high, then, and compare items within such visits only."
+        )
+        return [Finding("all-visits-clicked", "warning", text)]
+    return []
+
+
+def _find_unknowable(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> list[Finding]:
+    """Return findings about positions and items that cannot be compared."""
+    findings: list[Finding] = []
+    shown = displays.sum(axis=(0, 1)) > 0
+    clicked = [one for one in types if one.n_clicks > 0]
+    if not clicked:
+        return findings
+    if shown.sum() == 1:
+        position = int(np.flatnonzero(shown)[0]) + 1
+        text = (
+            f"All displays are at position {position}: the log says nothing about the worth of positions. "
+            "The click rates of items compare them at this position."
+        )
+        findings.append(Finding("single-position", "unknowable", text))
+    else:
+        fixed = [one for one in clicked if not one.is_position_known.any()]
+        if len(fixed) == len(clicked):
+            text = (
+                "No clicked item was shown at two positions (a fixed layout): a high click rate may be due "
+                "to the item or to its position, and no amount of such data can tell which."
+            )
+            findings.append(Finding("fixed-layout", "unknowable", text))
+        else:
+            if fixed:
+                names = _join([one.user_type for one in fixed])
+                text = f"Positions cannot be compared for user types whose items never moved: {names}."
+                findings.append(Finding("fixed-layout-of-type", "unknowable", text))
+            findings += _find_separate(displays, types)
+    single = [one for one in types if one.n_items == 1]
+    if single:
+        is_each = len(single) == len(types)
+        who = (
+            "Each user type was" if is_each else f"User types {_join([one.user_type for one in single])} were"
+        )
+        text = f"{who} shown a single item: the log says nothing about other items for them."
+        findings.append(Finding("one-item-per-type", "warning" if shown.sum() > 1 else "unknowable", text))
+    return findings
+
+
+def _find_separate(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> list[Finding]:
+    findings = []
+    for i, one in enumerate(types):
+        unknown = displays[i].any(axis=0) & ~one.is_position_known
+        if one.is_position_known.any() and unknown.any():
+            known = _join([str(k + 1) for k in np.flatnonzero(one.is_position_known)])
+            others = _join([str(k + 1) for k in np.flatnonzero(unknown)])
+            text = (
+                f"User type {one.user_type}: positions {known} can be compared with each other, positions "
+                f"{others} cannot be compared with them, because no clicked item was shown at both."
+            )
+            findings.append(Finding("separate-positions", "unknowable", text))
+        elif one.joining_items and one.is_position_known.any() and one.n_items > 1:
+            names = _join(list(one.joining_items))
+            text = f"User type {one.user_type}: a single item alone connects some positions ({names})."
+            findings.append(Finding("joining-item", "warning", text))
+    return findings
+
+
+def _find_imprecise(types: tuple[UserTypeDiagnosis, ...], target: float) -> list[Finding]:
+    findings = []
+    for one in types:
+        if not one.is_position_known.any():
+            continue
+        known = np.where(one.is_position_known, one.half_widths, 0.0)
+        worst = int(known.argmax())
+        if not np.isfinite(known[worst]):
+            text = (
+                f"User type {one.user_type}: position {worst + 1} was never clicked; only a bound is known."
+            )
+            findings.append(Finding("unclicked-position", "warning", text))
+        elif (factor := (known[worst] / math.log1p(target)) ** 2) > _MIN_FACTOR:
+            text = (
+                f"User type {one.user_type}: the worth of position {worst + 1} is known to "
+                f"{_precision(known[worst])} only; ±{target:.0%} takes about {_times(factor)} as much data "
+                "like this, or the swaps below."
+            )
+            findings.append(Finding("imprecise", "warning", text))
+    return findings
+
+
+def _find_equal_positions(
+    displays: Floats,
+    clicks: Floats,
+    parameters: ModelParameters,
+    types: tuple[UserTypeDiagnosis, ...],
+    target: float,
+) -> list[Finding]:
+    """Return a finding if clicks do not depend on the position, by a likelihood ratio test."""
+    statistic, degrees, worst = 0.0, 0, 0.0
+    for i, one in enumerate(types):
+        if not one.is_position_known.any():
+            continue
+        main = one.is_position_known
+        rows = clicks[i][:, main].any(axis=1)
+        part, clicked = displays[i][np.ix_(rows, main)], clicks[i][np.ix_(rows, main)]
+        full = np.minimum(parameters.appeal[i, rows, None] * parameters.attention[i, main], 1.0)
+        equal = (clicked.sum(axis=1) / part.sum(axis=1))[:, None]
+        statistic += 2 * (_log_likelihood(part, clicked, full) - _log_likelihood(part, clicked, equal))
+        degrees += int(main.sum()) - 1
+        worst = max(worst, float(one.half_widths[main].max()))
+    if degrees == 0 or chi_square_survival(max(statistic, 0.0), degrees) < _SIGNIFICANT:
+        return []
+    if worst <= math.log1p(max(3 * target, 0.3)):
+        text = (
+            "Clicks do not depend on the position: items earn the same at all positions. Either positions do "
+            "not matter on this page, or the position column is not what users saw (shuffled, or a rank from "
+            "before the page was laid out). Check it before using the worth of positions."
+        )
+        return [Finding("positions-are-noise", "warning", text)]
+    text = "The log is too small to see a difference between positions."
+    return [Finding("positions-not-told-apart", "warning", text)]
+
+
+def _log_likelihood(displays: Floats, clicks: Floats, chances: Floats) -> float:
+    chances = np.clip(np.broadcast_to(chances, displays.shape), 1e-12, 1 - 1e-12)
+    return float((clicks * np.log(chances) + (displays - clicks) * np.log1p(-chances)).sum())
+
+
+def _find_suspicious(cube: ClickCube, displays: Floats, clicks: Floats) -> list[Finding]:
+    findings = []
+    total = displays.sum()
+    if clicks.sum() == 0 or lacks_misses(displays, clicks):
+        return []
+    rare = [
+        cube.user_types[i] for i, share in enumerate(displays.sum(axis=(1, 2)) / total) if share < _RARE_TYPE
+    ]
+    if rare:
+        text = f"User types with less than {_RARE_TYPE:.0%} of the displays: {_join(rare)}."
+        findings.append(Finding("rare-user-types", "warning", text))
+    certain = (displays >= _MIN_CERTAIN_DISPLAYS) & (clicks >= displays)
+    if certain.any():
+        where = [
+            f"{cube.items[j]} at position {k + 1} ({cube.user_types[i]})" for i, j, k in np.argwhere(certain)
+        ]
+        text = f"Suspicious rows: each display was clicked of {_join(where)}."
+        findings.append(Finding("certain-clicks", "warning", text))
+    if cube.has_visits and cube.n_positions >= 3:
+        visits = cube.visits
+        everything = visits.visits[visits.n_clicks >= cube.n_positions].sum()
+        rates = clicks.sum(axis=(0, 1)) / np.maximum(displays.sum(axis=(0, 1)), 1.0)
+        expected = cube.n_visits * float(rates.max()) ** cube.n_positions
+        if everything > max(10.0, 10 * expected, 0.001 * cube.n_visits):
+            text = f"Suspicious rows: {everything:,.0f} visits clicked every position, as programs do."
+            findings.append(Finding("every-position-clicked", "warning", text))
+    several = cube.visits.visits[cube.visits.n_clicks > 1].sum()
+    if several > 0:
+        share = several / cube.n_visits
+        text = f"{share:.1%} of the visits have several clicks: the single-look model does not hold."
+        findings.append(Finding("several-clicks", "fine", text))
+    return findings
+
+
+def _plan_swaps(
+    cube: ClickCube,
+    displays: Floats,
+    clicks: Floats,
+    types: tuple[UserTypeDiagnosis, ...],
+    target: float,
+) -> tuple[SwapProposal, ...]:
+    """Return swaps of the most clicked items of positions whose worth is not known to the target.
+
+    With n visits that see the items swapped, each item is clicked about n m times at its new position, m
+    being the smaller click rate: the variance of the log-ratio of the positions is about 1 / (2 n m).
+    """
+    swaps: list[SwapProposal] = []
+    z = NormalDist().inv_cdf((1 + _LEVEL) / 2)
+    for i, one in enumerate(types):
+        clicked = clicks[i].sum(axis=0)
+        if (displays[i].any(axis=0)).sum() < 2 or not clicked.any():
+            continue
+        widths = np.where(one.is_position_known, one.half_widths, np.inf)
+        reference = int(np.where(one.is_position_known, clicked, clicked * 1e-6).argmax())
+        first = _most_clicked(displays[i], clicks[i], reference, None)
+        for position in np.argsort(-widths, kind="stable"):
+            is_wanted = displays[i][:, position].any() and widths[position] > math.log1p(target)
+            if position == reference or not is_wanted:
+                continue
+            second = _most_clicked(displays[i], clicks[i], int(position), first)
+            if first is None or second is None:
+                continue
+            rates = [
+                clicks[i][item, k] / displays[i][item, k]
+                for item, k in ((first, reference), (second, position))
+                if clicks[i][item, k] > 0
+            ]
+            rate = min(rates, default=0.0)
+            if rate <= 0:
+                continue
+            n_visits = math.ceil(z**2 * (1 - rate) / (2 * rate * math.log1p(target) ** 2))
+            n_visits = max(n_visits, 100)
+            swap = SwapProposal(
+                one.user_type, cube.items[first], reference, cube.items[second], int(position), n_visits
+            )
+            swaps.append(swap)
+    return tuple(swaps[:_MAX_SWAPS])
+
+
+def _most_clicked(displays: Floats, clicks: Floats, position: int, other: int | None) -> int | None:
+    """Return the item with the most clicks at a position, or the most displays if none was clicked there."""
+    score = clicks[:, position] + displays[:, position] * 1e-9
+    if other is not None:
+        score[other] = 0.0
+    return int(score.argmax()) if score.max() > 0 else None
+
+
+def _precision(half_width: float) -> str:
+    return f"±{math.expm1(half_width):.0%}" if half_width < math.log(3) else "a factor of three or worse"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.1f} times" if factor < 10 else f"{factor:,.0f} times"
+
+
+def _join(names: list[str]) -> str:
+    listed = names[:_MAX_NAMES]
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(listed) + more
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _type_dict(one: UserTypeDiagnosis) -> dict[str, Any]:
+    return {
+        "user_type": one.user_type,
+        "n_displays": one.n_displays,
+        "n_clicks": one.n_clicks,
+        "n_items": one.n_items,
+        "components": [[k + 1 for k in group] for group in one.components],
+        "overlap": [_finite(value) for value in one.overlap],
+        "effective_overlap": one.effective_overlap,
+        "condition": _finite(one.condition),
+        "joining_items": list(one.joining_items),
+        "n_empty_cells": one.n_empty_cells,
+        "half_widths": [_finite(value) for value in one.half_widths],
+        "data_factor": _finite(one.data_factor),
+    }

@@ -1,0 +1,1 @@
+"""Engines that run the queries of `banditrank.logs._count_queries`: DuckDB, and Spark."""

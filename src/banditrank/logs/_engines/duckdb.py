@@ -1,0 +1,116 @@
+"""DuckDB engine: one machine, files of any size, a memory limit."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from banditrank.errors import InvalidInputError
+from banditrank.logs._count_queries import Dialect
+from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, open_session
+from banditrank.logs._log_columns import ColumnKind
+from banditrank.logs._log_files import LogFiles, compression_of
+
+DUCKDB_DIALECT = Dialect(
+    quote='"',
+    shift_left="({} << {})",
+    shift_right="({} >> {})",
+    matches="regexp_full_match({}, '{}')",
+    hexadecimal="CAST('0x' || {} AS BIGINT)",
+    epoch="CAST(floor(epoch({})) AS BIGINT)",
+    parse_time="try_cast({} AS TIMESTAMP)",
+    element="{}[{} + 1]",
+    size="len({})",
+    n_distinct="len(list_distinct({}))",
+    make_list="list_value({})",
+    text_list="CAST({} AS VARCHAR[])",
+    split="string_split_regex(nullif(trim(regexp_replace({}, '[\\[\\]\"'']', '', 'g')), ''), '[|;, ]+')",
+    unnest="unnest(items) AS item, generate_subscripts(items, 1) - 1 AS position",
+)
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_NUMBERS = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
+
+
+class DuckDBEngine:
+    """Counts in a session of DuckDB."""
+
+    def __init__(self, session: DuckDBSession) -> None:
+        self._session = session
+        self.dialect = DUCKDB_DIALECT
+
+    def load(self, source: LogFiles | Any) -> dict[str, ColumnKind]:
+        """Create the view ``source``; return its columns."""
+        if isinstance(source, LogFiles):
+            self._session.run(f"CREATE VIEW source AS FROM {self._reader(source)}")
+        else:
+            self._session.register("source", source)
+        described = self._session.run("DESCRIBE SELECT * FROM source")
+        return {name: _kind(type_name) for name, type_name, *_ in described}
+
+    def create_view(self, name: str, query: str) -> None:
+        """Create a view."""
+        self._session.run(f"CREATE OR REPLACE VIEW {name} AS {query}")
+
+    def create_table(self, name: str, query: str, on_progress: OnProgress | None = None) -> None:
+        """Create a temporary table, which spills to disk."""
+        self._session.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}", None, on_progress)
+
+    def fetch(self, query: str, on_progress: OnProgress | None = None) -> Any:
+        """Return the result of a query as a table of Arrow."""
+        return self._session.fetch_arrow(query, on_progress)
+
+    def _reader(self, files: LogFiles) -> str:
+        paths = ", ".join(_literal(self._path(path)) for path in files.paths)
+        match files.file_format:
+            case "parquet":
+                return f"read_parquet([{paths}], union_by_name = {len(files.paths) > 1})"
+            case "jsonl":
+                return (
+                    f"read_json([{paths}], format = 'newline_delimited', "
+                    f"union_by_name = {len(files.paths) > 1}, maximum_depth = 3)"
+                )
+            case _:
+                names = ""
+                if files.header:
+                    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in files.header)
+                    names = f", columns = {{{columns}}}, auto_detect = false"
+                return (
+                    f"read_csv([{paths}], delim = {_literal(files.delimiter)}, quote = '\"', escape = '\"', "
+                    f"header = {not files.header}, all_varchar = true{names}"
+                    f"{', union_by_name = true' if len(files.paths) > 1 and not files.header else ''})"
+                )
+
+    def _path(self, path: str) -> str:
+        if compression_of(path) == "bz2":
+            raise InvalidInputError("log", "must be plain, .gz or .zst for the engine duckdb", path)
+        return path if "://" in path else self._session.path_for_reading(Path(path))
+
+
+@contextmanager
+def open_duckdb(
+    *, memory_limit: str, temporary_directory: str | Path | None, threads: int | None
+) -> Iterator[DuckDBEngine]:
+    """Open a session of DuckDB with a memory limit; see `open_session`."""
+    with open_session(
+        memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
+    ) as session:
+        yield DuckDBEngine(session)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _kind(type_name: str) -> ColumnKind:
+    base = type_name.upper()
+    if base.endswith("[]"):
+        return "list"
+    if base in _INTEGERS:
+        return "integer"
+    if base in _NUMBERS or base.startswith("DECIMAL"):
+        return "number"
+    if base.startswith(("TIMESTAMP", "DATE")):
+        return "time"
+    if base == "BOOLEAN":
+        return "boolean"
+    return "text" if base == "VARCHAR" or base.startswith("ENUM") else "other"

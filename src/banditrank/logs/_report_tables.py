@@ -1,0 +1,293 @@
+"""Sections of the page of a log report: sentences, tables, and names of figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from banditrank._html import plural
+from banditrank._report_page.elements import Table
+
+if TYPE_CHECKING:
+    from banditrank.counts._click_cube import ClickCube
+    from banditrank.evaluation._evaluation import Evaluation
+    from banditrank.logs._report import LogReport
+
+MAX_ITEMS = 20
+"""Number of items in a table, the most appealing ones."""
+
+NOT_IDENTIFIED = "not identified"
+
+_FEW_PERIODS = "The log has a single period: drift cannot be seen. Count it with a time column and --period."
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Section of the page.
+
+    Attributes
+    ----------
+    id, title
+        Anchor and heading.
+    text
+        Sentences.
+    figures
+        Names of figures.
+    tables
+        Tables.
+    """
+
+    id: str
+    title: str
+    text: Sequence[str]
+    figures: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+
+
+def report_sections(report: "LogReport") -> list[Section]:
+    """Return the sections of the page, after the verdict."""
+    return [
+        _quality(report),
+        _positions(report),
+        _items(report),
+        _user_types(report),
+        _rankings(report),
+        _evaluation(report),
+        _drift(report),
+    ]
+
+
+def format_interval(
+    value: float,
+    low: float,
+    high: float,
+) -> str:
+    """Return an estimate with its interval, or that it is not identified.
+
+    Examples
+    --------
+    >>> format_interval(0.5, 0.41234, 0.6), format_interval(float("nan"), 0, 1), format_interval(1, 1, 1)
+    ('0.500 [0.412, 0.600]', 'not identified', '1 (reference)')
+    """
+    if isnan(value):
+        return NOT_IDENTIFIED
+    if value == low == high == 1:  # what others are relative to
+        return "1 (reference)"
+    if isnan(low) or isnan(high):
+        return f"{value:.3f}"
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def count_types(cube: "ClickCube") -> list[list[str]]:
+    """Return a row for each user type: its name, displays, clicks, and number of items shown."""
+    displays, clicks = (cube.table(values) for values in (cube.cells.displays, cube.cells.clicks))
+    return [
+        [
+            name,
+            f"{displays[i].sum():,.0f}",
+            f"{clicks[i].sum():,.0f}",
+            f"{displays[i].any(axis=1).sum():,}",
+        ]
+        for i, name in enumerate(cube.user_types)
+    ]
+
+
+def _quality(report: "LogReport") -> Section:
+    metadata = report.cube.metadata
+    rows = metadata.get("rows", {})
+    first = metadata.get("first_rows", {})
+    tables = []
+    if rows:
+        body = [
+            [reason if reason == "counted" else f"left out: {reason}", f"{count:,}", first.get(reason, "")]
+            for reason, count in rows.items()
+        ]
+        body.append(["all rows", f"{sum(rows.values()):,}", ""])
+        width = 3 if first else 2
+        heading = ["", "rows", "first row"][:width]
+        tables.append(Table("Rows of the log", heading, [row[:width] for row in body]))
+    columns = metadata.get("columns", {})
+    if columns:
+        guessed = metadata.get("guessed", {})
+        body = [
+            [role.replace("_", " "), ", ".join(names), "guessed" if role in guessed else "given"]
+            for role, names in columns.items()
+        ]
+        tables.append(Table("Columns", ["what", "column", ""], body))
+    tables.append(Table("User types", ["user type", "displays", "clicks", "items"], count_types(report.cube)))
+    warnings = [f"Warning: {warning}." for warning in metadata.get("warnings", [])]
+    return Section("quality", "Data quality", warnings or ["No warnings."], (), tables)
+
+
+def _positions(report: "LogReport") -> Section:
+    fit, title = report.fit, "What a position is worth"
+    if fit is None or report.withheld.positions:
+        return Section("positions", title, [f"Not identified. {report.withheld.positions}"])
+    text = [f"Click model: {fit.model}."]
+    if fit.selection is not None:
+        text.append(_sentence(fit.selection.statement))
+    test = fit.goodness_of_fit
+    if not isnan(test.p_value):
+        found = "does not fit" if test.is_misfit else "no misfit was found"
+        text.append(f"Test of the fit: {found} (p = {test.p_value:.2g}).")
+    rows = [
+        [
+            str(k + 1),
+            *(
+                format_interval(float(worth[k]), *map(float, ends[k]))
+                for worth, ends in zip(fit.position_worth, fit.position_intervals, strict=True)
+            ),
+        ]
+        for k in range(fit.position_worth.shape[1])
+    ]
+    table = Table(
+        f"Worth of positions: {fit.worth_meaning}", ["position", *fit.user_types], rows, " ".join(fit.notes)
+    )
+    return Section("positions", title, text, ["positions"], [table])
+
+
+def _items(report: "LogReport") -> Section:
+    fit, title = report.fit, "Items of each user type"
+    if fit is None:
+        return Section("items", title, [f"Not identified. {report.withheld.items}"])
+    order = np.argsort(-np.nan_to_num(fit.item_appeal, nan=-1.0).max(axis=0), kind="stable")[:MAX_ITEMS]
+    rows = [
+        [
+            fit.items[j],
+            *(
+                format_interval(float(appeal[j]), *map(float, ends[j]))
+                for appeal, ends in zip(fit.item_appeal, fit.item_intervals, strict=True)
+            ),
+        ]
+        for j in order
+    ]
+    more = len(fit.items) - len(rows)
+    note = f"{plural(more, 'more item')} in the JSON report." if more else ""
+    table = Table(f"Appeal of items: {fit.appeal_meaning}", ["item", *fit.user_types], rows, note)
+    if not fit.is_item_identified.any():
+        reason = report.withheld.rankings or report.diagnosis.verdict
+        return Section("items", title, [f"Not identified. {reason}"])
+    return Section("items", title, (), ["items"], [table])
+
+
+def _user_types(report: "LogReport") -> Section:
+    assessment, title = report.user_types, "Which user types matter"
+    if assessment is None:
+        reason = report.withheld.rankings
+        text = f"Not identified. {reason}" if reason else "The log has a single user type."
+        return Section("types", title, [text])
+    head = (
+        f"Tell user types apart by {' and '.join(assessment.recommended)}."
+        if assessment.recommended
+        else "No column tells users apart on held-out visits: one ranking serves all."
+    )
+    rows = [
+        [
+            ", ".join(one.columns),
+            f"{one.n_user_types:,}",
+            "cannot be assessed" if isnan(one.held_out_gain) else f"{one.held_out_gain:+.2f}",
+            _signed(one.clicks_gained, *one.clicks_interval),
+            "yes" if one.is_confounded else "no",
+        ]
+        for one in assessment.columns
+    ]
+    headings = [
+        "columns",
+        "user types",
+        "held-out gain per 1,000 displays",
+        "clicks gained per visit",
+        "rankings chosen by it",
+    ]
+    note = (
+        "Held-out gain: log-likelihood of displays that were not fitted. Clicks gained: by personalized "
+        "rankings, over one ranking for all."
+    )
+    return Section("types", title, [head], (), [Table("Columns", headings, rows, note)])
+
+
+def _rankings(report: "LogReport") -> Section:
+    evaluation, title = report.evaluation.evaluation, "Recommended rankings and the price of equality"
+    if evaluation is None or report.withheld.rankings:
+        return Section("rankings", title, [f"Not identified. {report.withheld.rankings}"])
+    text = [
+        (
+            f"Price of equality of {price.target}: "
+            f"{format_percent(price.price, price.low, price.high)} of the clicks of personalized rankings."
+        )
+        for price in evaluation.prices
+    ]
+    rows = []
+    for target, types in report.rankings.items():
+        distinct = set(types.values())
+        if len(distinct) == 1 and len(types) > 1:
+            rows.append([target, "all", ", ".join(next(iter(distinct)))])
+            continue
+        rows += [[target, name, ", ".join(items)] for name, items in types.items()]
+    headings = ["treatment", "user type", "items, first position first"]
+    return Section("rankings", title, text, (), [Table("Rankings", headings, rows)])
+
+
+def _evaluation(report: "LogReport") -> Section:
+    known, title = report.evaluation, "What rankings would have earned"
+    text = []
+    if known.withheld:
+        names = ", ".join(known.withheld)
+        text.append(f"Not identified: {names}. {report.withheld.rankings}")
+    if known.evaluation is None:
+        return Section("evaluation", title, text)
+    evaluation = known.evaluation
+    text += [
+        f"{target.name} is not identified: {target.reason}."
+        for target in evaluation
+        if target.headline is None
+    ]
+    return Section("evaluation", title, text, ["evaluation"], [_values(evaluation)])
+
+
+def _values(evaluation: "Evaluation") -> Table:
+    estimators = list(evaluation.targets[0].estimates)
+    rows = []
+    for target in evaluation:
+        cells = [
+            format_interval(*target.estimates[name].total) + (" *" if name == target.headline else "")
+            for name in estimators
+        ]
+        rows.append([target.name, *cells, f"{target.effective_visits.sum():,.0f}"])
+    note = (
+        "* The estimate to use. cells: click rates of cells; ips and snips: inverse propensity scores, "
+        f"{evaluation.propensities}; model: the {evaluation.model.model} click model. Rankings that are "
+        "learned from the log are evaluated by cross-fitting."
+    )
+    caption = f"Clicks per visit, with {evaluation.level:.0%} intervals"
+    return Table(caption, ["target", *estimators, "effective visits"], rows, note)
+
+
+def _drift(report: "LogReport") -> Section:
+    drift, title = report.diagnosis.drift, "Drift"
+    if drift.n_periods < 2:
+        return Section("drift", title, [_FEW_PERIODS])
+    if not drift.items:
+        found = f"No item drifts over the {drift.n_periods} periods, of {drift.n_tested:,} that were tested."
+        text = found if drift.n_tested else "No item has enough clicks to be tested for drift."
+        return Section("drift", title, [text], ["periods"])
+    text = f"{len(drift.items):,} of {drift.n_tested:,} items drift over the {drift.n_periods} periods."
+    rows = [[one.item, one.user_type, f"{one.p_value:.2g}"] for one in drift.items[:MAX_ITEMS]]
+    table = Table("Items that drift", ["item", "user type", "adjusted p-value"], rows)
+    return Section("drift", title, [text], ["periods"], [table])
+
+
+def _signed(value: float, low: float, high: float) -> str:
+    return NOT_IDENTIFIED if isnan(value) else f"{value:+.4f} [{low:+.4f}, {high:+.4f}]"
+
+
+def format_percent(value: float, low: float, high: float) -> str:
+    """Return a share with its interval in percent, or that it is not identified."""
+    if isnan(value):
+        return NOT_IDENTIFIED
+    return f"{value:.1%}" if isnan(low) else f"{value:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."

@@ -1,0 +1,330 @@
+"""Rows of a log by reason: which are counted, which are bad, and where the first bad ones are."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.errors import InvalidInputError
+from banditrank.logs._count_queries import (
+    VISIT_DUPLICATE,
+    VISIT_EMPTY,
+    VISIT_OK,
+    VISIT_SEVERAL_CLICKS,
+    VISIT_UNSHOWN_CLICK,
+)
+from banditrank.logs._log_columns import ResolvedColumns
+
+COUNTED = "counted"
+OUTSIDE = "outside since and until"
+BEYOND_LIMIT = "position beyond the limit"
+NOT_A_POSITION = "position is not a whole number"
+OUT_OF_RANGE = "position is out of range"
+NOT_A_CLICK = "clicked is not 0 or 1"
+NOT_A_TIME = "time is not a time"
+NOT_A_PROPENSITY = "propensity is not above 0 and at most 1"
+NOT_AMOUNTS = "displays or clicks are not whole numbers"
+MORE_CLICKS = "more clicks than displays"
+DUPLICATE = "position or item twice in a visit"
+SEVERAL_CLICKS = "several clicks in a visit"
+UNSHOWN_CLICK = "click on an item that was not shown"
+EMPTY_VISIT = "visit without items"
+
+FLAG_REASONS = {
+    VISIT_DUPLICATE: DUPLICATE,
+    VISIT_SEVERAL_CLICKS: SEVERAL_CLICKS,
+    VISIT_UNSHOWN_CLICK: UNSHOWN_CLICK,
+    VISIT_EMPTY: EMPTY_VISIT,
+}
+"""Reasons of the flags of visits."""
+
+ACCEPTED = (COUNTED, OUTSIDE, BEYOND_LIMIT)
+"""Reasons of rows that are not bad."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_CLICKS = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class PositionRange:
+    """Valid positions, as the log numbers them.
+
+    Attributes
+    ----------
+    low, high
+        First and last position that is counted.
+    maximum
+        Last position that is valid; those above ``high`` are beyond the limit.
+    """
+
+    low: int
+    high: int
+    maximum: int
+
+
+class RowReasons:
+    """Assigns one reason to each group of rows: the first that applies.
+
+    Parameters
+    ----------
+    n_groups
+        Number of groups.
+    """
+
+    def __init__(self, n_groups: int) -> None:
+        self._names = [COUNTED]
+        self._codes: NDArray[np.int64] = np.zeros(n_groups, dtype=np.int64)
+
+    def mark(self, applies: NDArray[np.bool_], reason: str) -> None:
+        """Assign a reason to the groups to which it applies and that have none yet."""
+        if not applies.any():
+            return
+        if reason not in self._names:
+            self._names.append(reason)
+        self._codes[applies & (self._codes == 0)] = self._names.index(reason)
+
+    @property
+    def is_counted(self) -> NDArray[np.bool_]:
+        """Which groups are counted, shape (n_groups,)."""
+        counted: NDArray[np.bool_] = self._codes == 0
+        return counted
+
+    def count(self, n_rows: NDArray[np.int64]) -> dict[str, int]:
+        """Return the number of rows of each reason, those that are counted first."""
+        counts = np.bincount(self._codes, n_rows, len(self._names))
+        found = {name: int(count) for name, count in zip(self._names, counts, strict=True)}
+        return {name: count for name, count in found.items() if count or name == COUNTED}
+
+
+def missing(role: str) -> str:
+    """Return the reason of rows without a value in a column."""
+    return f"{role} is missing"
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value is missing: None, NaN or empty text."""
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def parse_position(value: object) -> int | None:
+    """Return a position as a whole number, or None.
+
+    Examples
+    --------
+    >>> parse_position("3"), parse_position(2.0), parse_position("2.5"), parse_position(True)
+    (3, 2, None, None)
+    """
+    if isinstance(value, str):
+        return int(value) if _WHOLE.fullmatch(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if math.isfinite(value) and value == int(value) else None
+
+
+def parse_click(value: object) -> int | None:
+    """Return 1 for a click, 0 for none, and None for another value.
+
+    Examples
+    --------
+    >>> parse_click("True"), parse_click(0.0), parse_click(2), parse_click("yes")
+    (1, 0, None, None)
+    """
+    if isinstance(value, str):
+        return _CLICKS.get(value.lower())
+    if isinstance(value, bool | int | float) and value in (0, 1):
+        return int(value)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that is not counted.
+
+    Attributes
+    ----------
+    reason
+        Why.
+    place
+        File and line, or row.
+    column
+        Column with the bad value.
+    rule
+        What the value must be.
+    value
+        The value.
+    """
+
+    reason: str
+    place: str
+    column: str
+    rule: str
+    value: object
+
+    def error(self) -> InvalidInputError:
+        """Return the error of one line."""
+        return InvalidInputError(f"{self.place}: {self.column}", self.rule, self.value)
+
+
+def find_bad_rows(
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    columns: ResolvedColumns,
+    positions: PositionRange,
+    wanted: Iterable[str],
+    flagged: Mapping[str, int],
+) -> dict[str, BadRow]:
+    """Return the first row of each reason, in the order of the log.
+
+    Parameters
+    ----------
+    rows
+        Place and values of all rows.
+    columns
+        Columns of the log.
+    positions
+        Valid positions.
+    wanted
+        Reasons to search for; the search ends when all are found.
+    flagged
+        Flags of the visits that are left out, by the text of their id.
+    """
+    open_reasons = set(wanted)
+    found: dict[str, BadRow] = {}
+    judge = _RowJudge(columns, positions, flagged)
+    for place, row in rows:
+        for bad in judge.judge(place, row):
+            if bad.reason in open_reasons:
+                open_reasons.discard(bad.reason)
+                found[bad.reason] = bad
+        if not open_reasons:
+            break
+    return found
+
+
+class _RowJudge:
+    """Applies the rules of the queries to single rows."""
+
+    def __init__(
+        self, columns: ResolvedColumns, positions: PositionRange, flagged: Mapping[str, int]
+    ) -> None:
+        self._columns = columns
+        self._positions = positions
+        self._flagged = flagged
+        self._seen: dict[str, list[tuple[int, str]]] = {}
+
+    def judge(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:
+        """Yield what is bad about a row, the first reason first."""
+        names = self._columns.names
+        for column in self._columns.user_types:
+            if is_missing(row.get(column)):
+                yield BadRow(missing("user_type"), place, column, "must not be missing", row.get(column))
+        for role in ("item", "position", "clicked", "session", "time"):
+            if role in names and is_missing(row.get(names[role])):
+                yield BadRow(missing(role), place, names[role], "must not be missing", row.get(names[role]))
+        if self._columns.layout == "wide":
+            yield from self._judge_visit(place, row)
+            return
+        yield from self._judge_values(place, row)
+        if "session" in names and self._columns.layout == "long":
+            yield from self._judge_session(place, row)
+
+    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:  # noqa: C901 - rules
+        names, allowed = self._columns.names, self._positions
+        column, value = names["position"], row.get(names["position"])
+        position = parse_position(value)
+        if not is_missing(value):
+            if position is None:
+                yield BadRow(NOT_A_POSITION, place, column, "must be a whole number", value)
+            elif not allowed.low <= position <= allowed.maximum:
+                rule = f"must be from {allowed.low} to {allowed.maximum}"
+                yield BadRow(OUT_OF_RANGE, place, column, rule, value)
+        if "clicked" in names:
+            value = row.get(names["clicked"])
+            if not is_missing(value) and parse_click(value) is None:
+                yield BadRow(NOT_A_CLICK, place, names["clicked"], "must be 0 or 1", value)
+        if "time" in names and not is_missing(row.get(names["time"])):
+            yield BadRow(NOT_A_TIME, place, names["time"], "must be a time", row.get(names["time"]))
+        if "propensity" in names:
+            number = _number(row.get(names["propensity"]))
+            if number is None or not 0 < number <= 1:
+                rule = "must be above 0 and at most 1"
+                yield BadRow(NOT_A_PROPENSITY, place, names["propensity"], rule, row.get(names["propensity"]))
+        if "displays" in names:
+            amounts = [_number(row.get(names[role])) for role in ("displays", "clicks")]
+            for role, amount in zip(("displays", "clicks"), amounts, strict=True):
+                if amount is None or amount < 0 or amount != int(amount):
+                    rule = "must be a whole number of at least 0"
+                    yield BadRow(NOT_AMOUNTS, place, names[role], rule, row.get(names[role]))
+            if None not in amounts and amounts[1] > amounts[0]:  # type: ignore[operator]
+                rule = f"must be at most {names['displays']}, {amounts[0]:g}"
+                yield BadRow(MORE_CLICKS, place, names["clicks"], rule, row.get(names["clicks"]))
+
+    def _judge_session(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:
+        names = self._columns.names
+        session = row.get(names["session"])
+        flag = self._flagged.get(str(session), VISIT_OK)
+        if flag == VISIT_OK:
+            return
+        position, item = parse_position(row.get(names["position"])), str(row.get(names["item"]))
+        before = self._seen.setdefault(str(session), [])
+        if flag == VISIT_DUPLICATE:
+            if any(position == other for other, _ in before):
+                rule = f"must be there once in visit {session}"
+                yield BadRow(DUPLICATE, place, names["position"], rule, row.get(names["position"]))
+            elif any(item == other for _, other in before):
+                rule = f"must be there once in visit {session}"
+                yield BadRow(DUPLICATE, place, names["item"], rule, row.get(names["item"]))
+            before.append((position if position is not None else -1, item))
+        elif parse_click(row.get(names["clicked"])):
+            if before:
+                rule = f"must be 1 at most once in visit {session}"
+                yield BadRow(SEVERAL_CLICKS, place, names["clicked"], rule, row.get(names["clicked"]))
+            before.append((0, item))
+
+    def _judge_visit(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:
+        names = self._columns.names
+        column = self._columns.items[0]
+        cells = [row.get(name) for name in self._columns.items]
+        items = [
+            str(one) for one in (_as_list(cells[0]) if len(cells) == 1 else cells) if not is_missing(one)
+        ]
+        if not items:
+            yield BadRow(EMPTY_VISIT, place, column, "must not be empty", cells[0])
+        if len(set(items)) < len(items):
+            yield BadRow(DUPLICATE, place, column, "must have each item once", ", ".join(items))
+        if "clicks" in names:
+            given = [
+                str(number)
+                for number, one in enumerate(_as_list(row.get(names["clicks"])))
+                if parse_click(one)
+            ]
+            shown, name = [str(number) for number in range(len(items))], names["clicks"]
+        else:
+            value = row.get(names["clicked_item"])
+            given = [str(one) for one in _as_list(value) if not is_missing(one)]
+            shown, name = items, names["clicked_item"]
+        for one in given:
+            if one not in shown:
+                yield BadRow(UNSHOWN_CLICK, place, name, "must be among the items of the visit", one)
+        if len(set(given)) > 1:
+            yield BadRow(SEVERAL_CLICKS, place, name, "must be a single click", ", ".join(given))
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type] # anything else is not a number
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _as_list(value: object) -> list[object]:
+    if is_missing(value):
+        return []
+    if isinstance(value, str):
+        text = re.sub(r"[\[\]\"']", "", value).strip()
+        return list(re.split(r"[|;, ]+", text)) if text else []
+    return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]

@@ -1,0 +1,379 @@
+"""Which columns of a log are worth being user types.
+
+A column is compared with telling no users apart, on visits that were held out. Appeal by value of the
+column is shrunk to that of all users, as strongly as the values are alike, so that a column of noise gains
+nothing.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._frames import Columns, Tabular
+from banditrank.counts._click_cube import N_FOLDS, ClickCube
+from banditrank.errors import InvalidInputError
+from banditrank.estimators._click_models._item_position_graph import find_components
+from banditrank.estimators._click_models._rank_one import fit_rank_one
+from banditrank.estimators._click_models._selection import N_GROUPS
+from banditrank.estimators._distributions import chi_square_survival, student_quantile
+
+Floats = NDArray[np.float64]
+
+_LEVEL = 0.95
+_SIGNIFICANT = 0.01
+_MIN_EXPECTED = 1.0  # displays of a cell in the test of the logging policy
+_MAX_APPEAL = 1 - 1e-9
+_MIN_CHANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAssessment:
+    """What telling users apart by some columns gains over telling none apart.
+
+    Attributes
+    ----------
+    columns
+        Names of the columns.
+    n_user_types
+        Number of user types that they make.
+    p_value
+        Of the likelihood ratio test that all types have the same positions and items.
+    held_out_gain
+        Gain of the log-likelihood of held-out displays, per 1,000 displays.
+    held_out_interval
+        Its 95% interval, from the folds.
+    clicks_gained
+        Clicks per visit that a personalized ranking gains over one ranking for all, both learned on some
+        folds and valued on others by the position-based model.
+    clicks_interval
+        Its 95% interval.
+    is_confounded
+        Whether the logging policy showed the types different items.
+    logging_p_value
+        Of the test that it did not.
+    """
+
+    columns: tuple[str, ...]
+    n_user_types: int
+    p_value: float
+    held_out_gain: float
+    held_out_interval: tuple[float, float]
+    clicks_gained: float
+    clicks_interval: tuple[float, float]
+    is_confounded: bool
+    logging_p_value: float
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether held-out displays are predicted better, beyond doubt."""
+        return self.held_out_interval[0] > 0
+
+    def __str__(self) -> str:
+        name = " and ".join(self.columns)
+        if math.isnan(self.held_out_gain):
+            text = f"{name}: cannot be assessed"
+        elif self.is_useful:
+            low, high = self.clicks_interval
+            text = (
+                f"{name}: tells users apart; a personalized ranking gains {self.clicks_gained:+.3f} clicks "
+                f"per visit [{low:+.3f}, {high:+.3f}]"
+            )
+        else:
+            text = f"{name}: no gain on held-out visits"
+        if self.is_confounded:
+            text += "; rankings were chosen by it, so that leaving it out biases the worth of positions"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class UserTypeAssessment(Tabular):
+    """Assessment of candidate columns, the most useful first. ``to_frame`` returns a row for each.
+
+    Attributes
+    ----------
+    columns
+        Each column, and pairs of columns.
+    recommended
+        Columns of the largest held-out gain that is beyond doubt; none if there is no such gain.
+    """
+
+    columns: tuple[ColumnAssessment, ...]
+    recommended: tuple[str, ...]
+
+    def summary(self) -> str:
+        """Return the assessment as text."""
+        if self.recommended:
+            head = f"Tell user types apart by {' and '.join(self.recommended)}."
+        else:
+            head = "No column tells users apart on held-out visits: one ranking serves all."
+        return "\n".join([head, *(f"- {one}" for one in self.columns)])
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the assessment as values of JSON."""
+        return {
+            "recommended": list(self.recommended),
+            "columns": [
+                {
+                    "columns": list(one.columns),
+                    "n_user_types": one.n_user_types,
+                    "p_value": _finite(one.p_value),
+                    "held_out_gain": _finite(one.held_out_gain),
+                    "held_out_interval": [_finite(end) for end in one.held_out_interval],
+                    "clicks_gained": _finite(one.clicks_gained),
+                    "clicks_interval": [_finite(end) for end in one.clicks_interval],
+                    "is_useful": one.is_useful,
+                    "is_confounded": one.is_confounded,
+                    "logging_p_value": _finite(one.logging_p_value),
+                }
+                for one in self.columns
+            ],
+        }
+
+    def _columns(self) -> Columns:
+        return {
+            "columns": [", ".join(one.columns) for one in self.columns],
+            "n_user_types": np.array([one.n_user_types for one in self.columns]),
+            "p_value": np.array([one.p_value for one in self.columns]),
+            "held_out_gain": np.array([one.held_out_gain for one in self.columns]),
+            "clicks_gained": np.array([one.clicks_gained for one in self.columns]),
+            "clicks_lower": np.array([one.clicks_interval[0] for one in self.columns]),
+            "clicks_upper": np.array([one.clicks_interval[1] for one in self.columns]),
+            "is_useful": np.array([one.is_useful for one in self.columns]),
+            "is_confounded": np.array([one.is_confounded for one in self.columns]),
+        }
+
+
+def assess_user_types(
+    cube: ClickCube, among: Sequence[str] | None = None, *, pairs: bool = True
+) -> UserTypeAssessment:
+    """Assess which columns of a log are worth being user types.
+
+    Parameters
+    ----------
+    cube
+        The counts of the log, by all candidate columns.
+    among
+        Candidate columns; all type columns of the cube by default.
+    pairs
+        Whether to assess pairs of columns, too.
+
+    Raises
+    ------
+    InvalidInputError
+        If the log has no displays, or there is no candidate column.
+    UnknownNameError
+        If the cube has no such column.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> types, items = rng.integers(0, 2, 4000), np.argsort(rng.random((4000, 3)), axis=1)
+    >>> clicks = rng.random((4000, 3)) < np.array([[0.5, 0.3, 0.1], [0.1, 0.3, 0.5]])[types[:, None], items]
+    >>> assess_user_types(ClickCube.from_visits(types, items, clicks)).recommended
+    ('user_type',)
+    """
+    names = cube.type_columns if among is None else tuple(among)
+    if not names:
+        raise InvalidInputError("among", "must name at least one column", names)
+    if not cube.cells.displays.any():
+        raise InvalidInputError("cube", "must have displays", "none")
+    cube = cube.split_folds(np.random.default_rng(0)).regroup(names)
+    candidates = [(name,) for name in names] + (list(combinations(names, 2)) if pairs else [])
+    pooled = cube.regroup([])
+    found = sorted(
+        (_assess(cube, pooled, one) for one in candidates), key=lambda one: -_key(one.held_out_gain)
+    )
+    useful = [one for one in found if one.is_useful]
+    recommended = useful[0].columns if useful else ()
+    for one in useful:  # a single column that is as good as the best pair
+        if len(one.columns) < len(recommended) and one.held_out_gain >= useful[0].held_out_interval[0]:
+            recommended = one.columns
+    return UserTypeAssessment(tuple(found), recommended)
+
+
+def _key(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
+
+
+class _Tables(NamedTuple):
+    """Displays and clicks, both of shape (N, M, K)."""
+
+    displays: Floats
+    clicks: Floats
+
+
+class _Fit(NamedTuple):
+    """Position-based fit: κ, shape (N, K), and μ, shape (N, M)."""
+
+    kappa: Floats
+    appeal: Floats
+
+
+def _assess(cube: ClickCube, pooled: ClickCube, columns: tuple[str, ...]) -> ColumnAssessment:
+    by_type = cube.regroup(columns)
+    whole, together = _tables(by_type), _tables(pooled)
+    n_types = len(by_type.type_values)
+    logging_p_value = _test_logging(by_type)
+    is_confounded = logging_p_value < _SIGNIFICANT
+    unknown = (math.nan, math.nan)
+    groups = [list(range(group, N_FOLDS, N_GROUPS)) for group in range(N_GROUPS)]
+    used = set(np.unique(cube.cells.fold).tolist())
+    groups = [group for group in groups if used & set(group)]
+    if n_types < 2 or len(groups) < 2 or not whole.clicks.any():
+        return ColumnAssessment(
+            columns, n_types, math.nan, math.nan, unknown, math.nan, unknown, is_confounded, logging_p_value
+        )
+    p_value = _likelihood_ratio(whole, together)
+    gains = np.zeros(len(groups))
+    weights, clicks_gained = np.zeros(len(groups)), np.zeros(len(groups))
+    for number, group in enumerate(groups):
+        test, test_pooled = _tables(by_type.select(folds=group)), _tables(pooled.select(folds=group))
+        training = _Tables(whole.displays - test.displays, whole.clicks - test.clicks)
+        training_pooled = _Tables(
+            together.displays - test_pooled.displays, together.clicks - test_pooled.clicks
+        )
+        all_users = _fit(training_pooled)
+        shrunk = _shrink(training, all_users)
+        gains[number] = _log_likelihood(test, shrunk) - _log_likelihood(test, _repeat(all_users, n_types))
+        weights[number] = test.displays.sum()
+        clicks_gained[number] = _personalized_gain(shrunk, all_users, test)
+    gain, interval = _mean_interval(1000 * gains / np.maximum(weights, 1.0), weights)
+    clicks, clicks_interval = _mean_interval(clicks_gained, weights)
+    return ColumnAssessment(
+        columns,
+        n_types,
+        p_value,
+        gain,
+        interval,
+        clicks,
+        clicks_interval,
+        is_confounded,
+        logging_p_value,
+    )
+
+
+def _tables(cube: ClickCube) -> _Tables:
+    return _Tables(cube.table(cube.cells.displays), cube.table(cube.cells.clicks))
+
+
+def _fit(tables: _Tables) -> _Fit:
+    fits = [fit_rank_one(d, c) for d, c in zip(tables.displays, tables.clicks, strict=True)]
+    return _Fit(np.stack([fit.gamma for fit in fits]), np.stack([fit.means for fit in fits]))
+
+
+def _repeat(fit: _Fit, n_types: int) -> _Fit:
+    return _Fit(np.repeat(fit.kappa, n_types, axis=0), np.repeat(fit.appeal, n_types, axis=0))
+
+
+def _shrink(tables: _Tables, all_users: _Fit) -> _Fit:
+    """Return the fit by type, shrunk to that of all users.
+
+    The clicks of a type on an item are taken for Poisson with a mean of its expectation under the fit of all
+    users times a gamma variable of mean 1, whose variance is estimated by moments; positions likewise.
+    """
+    rates = all_users.appeal[0][:, None] * all_users.kappa[0]  # (M, K)
+    expected = tables.displays * rates
+    by_item = _posterior_factors(tables.clicks.sum(axis=2), expected.sum(axis=2))
+    appeal = np.minimum(all_users.appeal * by_item, _MAX_APPEAL)
+    expected = tables.displays * (appeal[:, :, None] * all_users.kappa[0])
+    by_position = _posterior_factors(tables.clicks.sum(axis=1), expected.sum(axis=1))
+    return _Fit(all_users.kappa * by_position, appeal)
+
+
+def _posterior_factors(clicks: Floats, expected: Floats) -> Floats:
+    excess = ((clicks - expected) ** 2 - clicks).sum()
+    variance = max(float(excess / max((expected**2).sum(), 1e-300)), 0.0)
+    if variance < 1e-9:
+        return np.ones_like(clicks)
+    return np.asarray((clicks + 1 / variance) / (expected + 1 / variance))
+
+
+def _log_likelihood(tables: _Tables, fit: _Fit) -> float:
+    chances = np.clip(fit.appeal[:, :, None] * fit.kappa[:, None, :], _MIN_CHANCE, 1 - _MIN_CHANCE)
+    misses = tables.displays - tables.clicks
+    return float((tables.clicks * np.log(chances) + misses * np.log1p(-chances)).sum())
+
+
+def _likelihood_ratio(whole: _Tables, together: _Tables) -> float:
+    by_type, pooled = _fit(whole), _fit(together)
+    n_types = whole.displays.shape[0]
+    statistic = 2 * (_log_likelihood(whole, by_type) - _log_likelihood(whole, _repeat(pooled, n_types)))
+    degrees = _n_parameters(whole) - _n_parameters(together)
+    return chi_square_survival(max(statistic, 0.0), degrees) if degrees > 0 else math.nan
+
+
+def _n_parameters(tables: _Tables) -> int:
+    total = 0
+    for displays, clicks in zip(tables.displays, tables.clicks, strict=True):
+        components = find_components(displays, clicks)
+        vertices = (components.of_column >= 0).sum() + (components.of_item >= 0).sum()
+        total += int(vertices) - components.n_components
+    return total
+
+
+def _personalized_gain(shrunk: _Fit, all_users: _Fit, test: _Tables) -> float:
+    """Return the clicks per visit that rankings by type gain over one ranking, valued on other visits."""
+    n_types, n_positions = shrunk.kappa.shape
+    valued = _fit(test)
+    arrivals = test.displays.sum(axis=1).max(axis=1)  # (N,)
+    one = _ranking(all_users.appeal[0], all_users.kappa[0], n_positions)
+    gain = 0.0
+    for i in range(n_types):
+        own = _ranking(shrunk.appeal[i], shrunk.kappa[i], n_positions)
+        gain += arrivals[i] * float(valued.kappa[i] @ (valued.appeal[i][own] - valued.appeal[i][one]))
+    return gain / max(float(arrivals.sum()), 1e-300)
+
+
+def _ranking(appeal: Floats, kappa: Floats, n_positions: int) -> NDArray[np.int64]:
+    """Return the most appealing items, the best at the most examined position; items repeat if too few."""
+    best = np.argsort(-appeal, kind="stable")[:n_positions]
+    best = np.resize(best, n_positions)
+    ranking = np.empty(n_positions, dtype=np.int64)
+    ranking[np.argsort(-kappa, kind="stable")] = best
+    return ranking
+
+
+def _test_logging(cube: ClickCube) -> float:
+    """Return the p-value of the test that displays at each position do not depend on the user type.
+
+    Displays at one position are of different visits. The p-value is the smallest of the positions, times
+    their number.
+    """
+    displays = cube.table(cube.cells.displays)
+    smallest, n_tests = 1.0, 0
+    for shown in np.moveaxis(displays, 2, 0):  # (N, M)
+        table = shown[np.ix_(shown.any(axis=1), shown.any(axis=0))]
+        if min(table.shape) < 2:
+            continue
+        expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+        common = (expected >= _MIN_EXPECTED).all(axis=0)
+        merged = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
+        merged = merged[:, merged.any(axis=0)]
+        expected = np.outer(merged.sum(axis=1), merged.sum(axis=0)) / merged.sum()
+        degrees = (merged.shape[0] - 1) * (merged.shape[1] - 1)
+        if degrees > 0:
+            statistic = float(((merged - expected) ** 2 / expected).sum())
+            smallest = min(smallest, chi_square_survival(statistic, degrees))
+            n_tests += 1
+    return min(1.0, smallest * max(n_tests, 1))
+
+
+def _mean_interval(values: Floats, weights: Floats) -> tuple[float, tuple[float, float]]:
+    shares = weights / weights.sum()
+    mean = float(shares @ values)
+    n = values.size
+    spread = math.sqrt(float(shares**2 @ (values - mean) ** 2) * n / (n - 1))
+    half = student_quantile((1 + _LEVEL) / 2, n - 1) * spread
+    return mean, (mean - half, mean + half)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,230 @@
+"""``banditrank log``: analyses of a cube and of files, and logs that cannot tell."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.command_line import check_refusal, run
+from helpers.csv_logs import PROBLEM, SEGMENTS, write_csv_log
+from helpers.simulated_logs import simulate_visits
+
+from banditrank import Problem
+from banditrank._cli.main import main
+from banditrank.counts import ClickCube
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a log of 3,000 visits with random rankings, its cube, and cubes of logs that cannot tell."""
+    folder = tmp_path_factory.mktemp("logs")
+    rng = np.random.default_rng(5)
+    visits = simulate_visits(PROBLEM, "uniform", 3000, "position-based", rng)
+    types, items, clicks = visits.user_type, visits.items, visits.clicks
+    write_csv_log(folder / "clicks.csv", types, items, clicks)
+    n = len(types)
+    fixed = np.tile([0, 1, 2], (n, 1))
+    alone = np.where(np.arange(3) == (np.arange(n) % 3)[:, None], types[:, None], -1)
+    shuffled = np.argsort(rng.random((n, 3)), axis=1)
+    rows = np.arange(n)[:, None]
+    logs = {
+        "fixed": (fixed, rng.random((n, 3)) < [0.4, 0.3, 0.1]),
+        "single": (items[:, :1], clicks[:, :1]),
+        "alone": (alone, clicks),
+        "all": (items, np.ones_like(clicks)),
+        "none": (items, np.zeros_like(clicks)),
+        "shuffled": (items[rows, shuffled], clicks[rows, shuffled]),
+    }
+    for name, (shown, clicked) in logs.items():
+        ClickCube.from_visits(types, shown, clicked, user_types=SEGMENTS).save(folder / name)
+    with pytest.raises(SystemExit) as stopped:
+        main(["log", "count", str(folder / "clicks.csv"), "--time", "date", "-o", str(folder / "cube")])
+    assert not stopped.value.code
+    return folder
+
+
+@pytest.fixture
+def log(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], str]:
+    """Return the path of a log by name, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    return lambda name: str(folder / name)
+
+
+Log = Callable[[str], str]
+
+
+def test_files_and_cube_tell_the_same(capsys: pytest.CaptureFixture, log: Log) -> None:
+    _, from_cube, complaint = run(capsys, "log", "fit", log("cube"), "--json", "-")
+    assert complaint == ""
+    _, from_file, said = run(capsys, "log", "fit", log("clicks.csv"), "--time", "date", "--json", "-")
+    assert json.loads(from_file) == json.loads(from_cube)
+    assert "guessed columns: item item, position slot, clicked clicked, session session" in said
+
+
+def test_a_problem_is_written_and_solved(capsys: pytest.CaptureFixture, log: Log) -> None:
+    status, output, _ = run(capsys, "log", "fit", log("cube"), "-o", "problem.toml")
+    assert status == 0
+    assert output.splitlines()[0].startswith("The log ")  # the verdict comes first
+    assert "problem.toml: problem of the position-based model" in output
+    problem = Problem.load("problem.toml")
+    assert (problem.user_types, problem.n_items, problem.n_positions) == (SEGMENTS, 5, 3)
+    sums = (PROBLEM.position_preferences / PROBLEM.position_preferences.max(axis=1, keepdims=True)).sum(
+        axis=1
+    )
+    values = PROBLEM.position_preferences[:, :1] * PROBLEM.item_means * (sums / sums.max())[:, None]
+    found = problem.position_preferences[:, :1] * problem.item_means
+    assert np.abs(found / values - 1).max() < 0.35  # three standard errors of the rarest cell
+    assert run(capsys, "solve", "problem.toml")[0] == 0
+
+
+def test_items_positions_and_dates_are_selected(capsys: pytest.CaptureFixture, log: Log) -> None:
+    _, output, _ = run(capsys, "log", "fit", log("cube"), "--items", "4", "--positions", "1-2", "--json", "-")
+    fit = json.loads(output)["fit"]["user_types"][0]
+    assert (len(fit["items"]), len(fit["positions"])) == (4, 2)
+    _, output, _ = run(
+        capsys,
+        "log",
+        "diagnose",
+        log("cube"),
+        "--since",
+        "2026-03-03",
+        "--until",
+        "2026-03-04",
+        "--json",
+        "-",
+    )
+    displays = sum(one["n_displays"] for one in json.loads(output)["user_types"])
+    assert displays == 3 * 750
+
+
+def test_user_types_are_assessed(capsys: pytest.CaptureFixture, log: Log) -> None:
+    status, output, _ = run(capsys, "log", "types", log("cube"))
+    assert status == 0
+    assert "Tell user types apart by segment." in output
+    _, output, _ = run(capsys, "log", "types", log("cube"), "--json", "-")
+    assert json.loads(output)["recommended"] == ["segment"]
+
+
+def test_rankings_are_evaluated(capsys: pytest.CaptureFixture, log: Log) -> None:
+    Path("candidate.json").write_text(json.dumps(["item-1", "item-2", "item-3"]))
+    targets = "current,personalized,candidate.json"
+    status, output, _ = run(
+        capsys, "log", "evaluate", log("cube"), "--ranking", targets, "--json", "values.json"
+    )
+    assert status == 0
+    document = json.loads(Path("values.json").read_text())
+    assert document["diagnosis"]["verdict"] in output
+    values = {one["name"]: one for one in document["evaluation"]["targets"]}
+    assert list(values) == ["current", "personalized", "candidate"]
+    assert values["personalized"]["is_cross_fitted"]
+    assert values["personalized"]["value"]["value"] > values["current"]["value"]["value"]
+
+
+def test_a_surface_starts_learned(capsys: pytest.CaptureFixture, log: Log) -> None:
+    settings = ["--surface", "home", "--max-visits", "500"]
+    status, output, _ = run(capsys, "log", "warm-start", log("cube"), *settings, "-o", "home.json")
+    assert status == 0
+    assert "starts with 500 visits" in output
+    assert run(capsys, "state", "import", "home.json", "--store", "sqlite:imported.db")[0] == 0
+    assert run(capsys, "log", "warm-start", log("cube"), *settings, "--store", "sqlite:home.db")[0] == 0
+    shown = [run(capsys, "state", "show", "--store", f"sqlite:{name}.db")[1] for name in ("imported", "home")]
+    assert shown[0] == shown[1]
+    assert re.search(r"home +500 +5 ", shown[0])
+
+
+def test_a_policy_is_replayed(capsys: pytest.CaptureFixture, log: Log) -> None:
+    status, output, _ = run(
+        capsys, "log", "replay", log("cube"), "--policy", "random", "--rounds", "200", "--json", "-"
+    )
+    assert status == 0
+    assert json.loads(output)["rounds"] == 200
+
+
+# Words that the diagnosis must say, and its exit status.
+TRAPS = {
+    "fixed": (3, "a fixed layout"),
+    "single": (3, "All displays are at position 1"),
+    "alone": (1, "Each user type was shown a single item"),
+    "all": (3, "displays without a click are probably missing"),
+    "none": (3, "The log has no clicks"),
+    "shuffled": (1, "Clicks do not depend on the position"),
+}
+WITHOUT_ITEMS = ("all", "none")
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_the_diagnosis_says_what_cannot_be_known(capsys: pytest.CaptureFixture, log: Log, name: str) -> None:
+    wanted, words = TRAPS[name]
+    status, output, _ = run(capsys, "log", "diagnose", log(name))
+    assert (status, words in output) == (wanted, True)
+
+
+@pytest.mark.parametrize("name", [name for name in TRAPS if name != "alone"])
+def test_what_cannot_be_known_is_no_number(capsys: pytest.CaptureFixture, log: Log, name: str) -> None:
+    """Of the worth of positions no number is printed, and without click rates none of items and rankings."""
+    status, output, _ = run(capsys, "log", "fit", log(name), "--json", "fit.json")
+    assert status == 0
+    positions = re.search(r"Worth of positions.*?(?=Appeal of items)", output, re.DOTALL)[0]
+    assert not re.search(r"\d\.\d", positions)
+    fit = json.loads(Path("fit.json").read_text())["fit"]
+    for one in fit["user_types"]:
+        assert all(position["estimate"] is None for position in one["positions"])
+        if name in WITHOUT_ITEMS:
+            assert all(item["estimate"] is None for item in one["items"])
+    check_problem = [*("log", "fit", log(name)), "-o", "problem.toml"]
+    status, _, complaint = run(capsys, *check_problem)
+    assert (status, Path("problem.toml").exists()) == (2, False)
+    assert "is not identified" in complaint
+
+
+@pytest.mark.parametrize("name", ["fixed", "single", "all", "none"])
+def test_rankings_are_not_learned_from_logs_that_cannot_tell(
+    capsys: pytest.CaptureFixture, log: Log, name: str
+) -> None:
+    status, output, _ = run(capsys, "log", "evaluate", log(name), "--json", "values.json")
+    assert status == 0
+    assert TRAPS[name][1] in output
+    assert "Price of equality" not in output
+    evaluation = json.loads(Path("values.json").read_text())["evaluation"]
+    assert {"personalized", "equal"} <= set(evaluation["withheld"])
+    known = [one["name"] for one in evaluation.get("targets", [])]
+    assert known == ([] if name in WITHOUT_ITEMS else ["current"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "CUBE", "--items", "0"], "--items must be one number of at least 1, got '0'"),
+        (["fit", "CUBE", "--positions", "2-3"], "--positions must be a range from the first .*, got '2-3'"),
+        (["fit", "CUBE", "--item", "sku"], "--item must not be given for a cube"),
+        (["fit", "CUBE", "--model", "magic"], "model .*magic"),
+        (["fit", "CUBE", "--level", "2"], "--level must be .*, got 2"),
+        (["fit", "CUBE", "CUBE"], "must be one cube, or files of a log"),
+        (["fit", "missing.csv"], "missing.csv"),
+        (["fit", "FILE", "--item", "sku"], "'sku'"),
+        (["fit", "CUBE", "--since", "2027-01-01"], "--since must leave periods of the cube"),
+        (["count", "CUBE", "-o", "new"], "must be files of a log, not a cube"),
+        (["diagnose", "CUBE", "--target", "ten"], "--target must be a percentage such as 10%, got 'ten'"),
+        (["types", "CUBE", "--among", "country"], "country"),
+        (["evaluate", "CUBE", "--ranking", "best"], "best"),
+        (["evaluate", "CUBE", "--utility", "magic"], "magic"),
+        (["replay", "CUBE", "--rounds", "0"], "--rounds must be"),
+        (
+            ["warm-start", "CUBE", "--surface", "home", "-o", "a.json", "--store", "sqlite:a"],
+            "--store must not",
+        ),
+        (["report", "CUBE", "-o", "report.pdf"], "--output must end in .html, got 'report.pdf'"),
+        (
+            ["report", "CUBE", "-o", "missing/report.html"],
+            "--output must be a file in a directory that exists",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line(
+    capsys: pytest.CaptureFixture, log: Log, arguments: list[str], message: str
+) -> None:
+    paths = {"CUBE": log("cube"), "FILE": log("clicks.csv")}
+    check_refusal(capsys, ["log", *(paths.get(word, word) for word in arguments)], message)

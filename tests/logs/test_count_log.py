@@ -1,0 +1,390 @@
+"""Counting of click logs: formats, layouts, columns, bad rows, periods and traps."""
+
+import bz2
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from helpers.click_logs import (
+    ITEMS,
+    assert_same_cube,
+    draw_visits,
+    expected_cube,
+    to_wide,
+    without_folds,
+    write_lines,
+)
+
+from banditrank import InvalidInputError
+from banditrank.counts import ClickCube
+from banditrank.counts._click_cube import UNKNOWN
+from banditrank.logs import LogColumns, count_log
+from banditrank.logs._count_queries import MODULUS
+
+LOG = draw_visits()
+SMALL = {"memory_limit": "200MB", "threads": 1}
+
+
+def count(source: object, columns: LogColumns | None = None, **options: object) -> ClickCube:
+    return count_log(source, columns, **{**SMALL, **options})
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.csv.gz", "a.csv.zst", "a.tsv", "a.jsonl", "a.jsonl.gz", "a.parquet"]
+)
+def test_all_formats_are_counted_alike(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    log = LOG.drop(columns=["user_id", "ts"])
+    if "parquet" in name:
+        log.to_parquet(path)
+    elif "json" in name:
+        text = log.to_json(orient="records", lines=True)
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    else:
+        data = log.to_csv(index=False, sep="\t" if "tsv" in name else ",").encode()
+        if name.endswith("zst"):
+            data = pa.compress(data, codec="zstd", asbytes=True)
+        path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    cube = count(path)
+    assert_same_cube(without_folds(cube), expected_cube(LOG))
+    assert cube.metadata["rows"] == {"counted": len(LOG)}
+    assert cube.type_columns == ("segment",)
+    assert_same_cube(cube, count(LOG, LogColumns(user="")))
+
+
+def test_frames_globs_and_directories_are_counted_alike(tmp_path: Path) -> None:
+    log = LOG.drop(columns=["user_id", "ts"])
+    expected = count(log)
+    for frame in (pl.DataFrame(log), pl.LazyFrame(log), pa.table(log), pa.table(log).to_reader()):
+        assert_same_cube(count(frame), expected)
+    half = log["session"] < 1030
+    (tmp_path / "day=1").mkdir()
+    log[half].to_parquet(tmp_path / "day=1" / "a.parquet")
+    log[~half].to_parquet(tmp_path / "b.parquet")
+    (tmp_path / "_SUCCESS").write_text("")
+    assert_same_cube(count(tmp_path), expected)
+    assert_same_cube(count(str(tmp_path / "**" / "*.parquet")), expected)
+    assert_same_cube(count([tmp_path / "day=1" / "a.parquet", tmp_path / "b.parquet"]), expected)
+    parts = [count(log[half]), count(log[~half])]
+    assert_same_cube(parts[0] + parts[1], expected)
+    assert (parts[0] + parts[1]).metadata["rows"] == {"counted": len(log)}
+
+
+@pytest.mark.parametrize("clicks", ["clicked_items", "clicks"])
+def test_a_row_a_visit_is_counted_like_a_row_a_display(tmp_path: Path, clicks: str) -> None:
+    rows = [{name: row[name] for name in ("session", "segment", "items", clicks)} for row in to_wide(LOG)]
+    expected = count(LOG, LogColumns(user="", time=""))
+    lines = count(write_lines(tmp_path / "wide.jsonl", rows))
+    assert_same_cube(lines, expected)
+    frame = pd.DataFrame(rows)
+    assert_same_cube(count(frame), expected)
+    for name in ("items", clicks):
+        frame[name] = ["|".join(map(str, values)) for values in frame[name]]
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    assert_same_cube(count(tmp_path / "wide.csv"), expected)
+
+
+def test_a_column_for_each_position_is_counted_like_a_list() -> None:
+    rows = [row for row in to_wide(LOG) if len(row["clicked_items"]) <= 1]
+    wide = pd.DataFrame(
+        {
+            "segment": [row["segment"] for row in rows],
+            **{f"item_{k + 1}": [row["items"][k] for row in rows] for k in range(4)},
+            "chosen": [row["clicked_items"][0] if row["clicked_items"] else None for row in rows],
+        }
+    )
+    cube = count(wide)
+    kept = LOG[LOG["session"].isin([row["session"] for row in rows])]
+    assert_same_cube(without_folds(cube), expected_cube(kept))
+    assert set(cube.cells.fold) == {UNKNOWN}
+    assert cube.metadata["guessed"]["items"] == "item_1 to item_4"
+
+
+def test_aggregated_rows_are_added() -> None:
+    grouped = LOG.groupby(["segment", "item", "position"], as_index=False).agg(
+        impressions=("clicked", "size"), clicks=("clicked", "sum")
+    )
+    cube = count(grouped)
+    assert not cube.has_visits
+    rows = count(LOG, LogColumns(session="", user="", time=""))
+    np.testing.assert_array_equal(cube.counts().displays, rows.counts().displays)
+    np.testing.assert_array_equal(cube.counts().rewards, rows.counts().rewards)
+    assert set(rows.cells.above) == set(rows.cells.fold) == {UNKNOWN}
+
+
+def test_positions_from_0_are_found_and_said() -> None:
+    log = LOG.assign(position=LOG["position"] - 1)
+    cube = count(log, LogColumns(user="", time=""))
+    assert_same_cube(cube, count(LOG, LogColumns(user="", time="")))
+    assert cube.metadata["first_position"] == 0
+    with pytest.raises(InvalidInputError, match=r"^row 1: position must be from 1 to 62, got 0$"):
+        count(log, first_position=1)
+
+
+def test_several_columns_are_the_user_type() -> None:
+    log = LOG.assign(country=np.where(LOG["session"] % 3 == 0, "de", "fr"))
+    cube = count(log, LogColumns(user_type=["segment", "country"], user=""))
+    assert cube.type_columns == ("segment", "country")
+    assert cube.user_types == ("new/de", "new/fr", "old/de", "old/fr")
+    one = cube.regroup(["segment"])
+    np.testing.assert_array_equal(one.counts().displays, expected_cube(LOG).counts().displays)
+    assert count(log, LogColumns(user_type="")).user_types == ("all",)
+
+
+def test_folds_are_those_of_the_user() -> None:
+    cube = count(LOG.drop(columns=["session"]))
+    folds = (LOG["user_id"] * 1103515245 + 12345) % MODULUS % 20
+    np.testing.assert_array_equal(
+        np.bincount(cube.cells.fold, cube.cells.displays, 20), np.bincount(folds, minlength=20)
+    )
+    text = count(LOG.drop(columns=["session"]).astype({"user_id": str}))
+    assert_same_cube(text, cube)
+    named = count(LOG.drop(columns=["session"]).assign(user_id="user-" + LOG["user_id"].astype(str)))
+    assert named.cells.displays.sum() == len(LOG)
+    assert len(set(named.cells.fold)) > 5
+
+
+def test_propensities_are_inverted_and_summed() -> None:
+    log = LOG.assign(propensity=1 / len(ITEMS))
+    cube = count(log)
+    np.testing.assert_allclose(cube.cells.weights, 6 * cube.cells.displays)
+    np.testing.assert_allclose(cube.cells.squared_weighted_clicks, 36 * cube.cells.clicks)
+    assert cube.metadata["warnings"] == []
+    wrong = count(log.assign(propensity=0.5))
+    assert wrong.metadata["warnings"] == []  # too few displays
+    many = pd.concat([log.assign(propensity=0.5)] * 10).drop(columns=["session"])
+    assert "propensities look wrong: at position 1 for new" in count(many).metadata["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("period", "zone", "names"),
+    [
+        ("day", "UTC", ["2026-01-01", "2026-01-02"]),
+        ("week", "UTC", ["2025-12-29", "2026-01-05"]),
+        ("month", "America/New_York", ["2025-12", "2026-01"]),
+        ("hour", "Asia/Kolkata", ["2026-01-01T05", "2026-01-01T08"]),
+    ],
+)
+def test_periods_begin_in_the_time_zone(period: str, zone: str, names: list[str]) -> None:
+    for log in (LOG, LOG.assign(ts=LOG["ts"].astype(str)), LOG.assign(ts=LOG["ts"].astype("int64") // 10**6)):
+        if log["ts"].dtype == np.int64 and log["ts"].iloc[0] < 10**11:
+            continue
+        cube = count(log, LogColumns(time="ts", user=""), period=period, time_zone=zone)
+        assert list(cube.periods[:2]) == names
+        assert cube.cells.displays.sum() == len(LOG)
+        assert cube.n_visits == 60
+
+
+def test_daylight_saving_time_is_followed() -> None:
+    stamps = pd.to_datetime(["2026-03-28 23:30", "2026-03-29 21:30", "2026-03-29 22:30"])
+    log = LOG.head(3).drop(columns=["session", "user_id"]).assign(ts=stamps)
+    cube = count(log, LogColumns(time="ts"), time_zone="Europe/Berlin")
+    assert cube.periods == ("2026-03-29", "2026-03-30")
+    assert np.bincount(cube.cells.period, cube.cells.displays).tolist() == [2, 1]
+
+
+def test_rows_outside_of_the_dates_are_counted_apart() -> None:
+    cube = count(LOG, LogColumns(time="ts"), since="2026-01-02", until="2026-01-03")
+    assert cube.periods == ("2026-01-02",)
+    assert cube.metadata["rows"] == {"counted": 32, "outside since and until": 208}
+
+
+def test_positions_beyond_the_limit_are_counted_apart() -> None:
+    cube = count(LOG, LogColumns(user="", time=""), n_positions=2)
+    assert cube.metadata["rows"] == {"counted": 120, "position beyond the limit": 120}
+    assert_same_cube(without_folds(cube), expected_cube(LOG[LOG["position"] <= 2]))
+
+
+BASE = "session,segment,item,position,clicked\n1,new,a,1,0\n1,new,b,2,1\n2,old,b,1,1\n"
+BAD_LINES = {
+    "2,,a,2,0": ("user_type is missing", "segment must not be missing, got None"),
+    "2,old,,2,0": ("item is missing", "item must not be missing, got None"),
+    "2,old,a,,0": ("position is missing", "position must not be missing, got None"),
+    "2,old,a,2,": ("clicked is missing", "clicked must not be missing, got None"),
+    ",old,a,2,0": ("session is missing", "session must not be missing, got None"),
+    "2,old,a,two,0": ("position is not a whole number", "position must be a whole number, got 'two'"),
+    "2,old,a,1.5,0": ("position is not a whole number", "position must be a whole number, got '1.5'"),
+    "2,old,a,63,0": ("position is out of range", "position must be from 0 to 62, got '63'"),
+    "2,old,a,-1,0": ("position is out of range", "position must be from 0 to 62, got '-1'"),
+    "2,old,a,2,2": ("clicked is not 0 or 1", "clicked must be 0 or 1, got '2'"),
+    "2,old,a,2,yes": ("clicked is not 0 or 1", "clicked must be 0 or 1, got 'yes'"),
+    "2,old,a,1,0": (
+        "position or item twice in a visit",
+        "position must be there once in visit 2, got '1'",
+    ),
+    "2,old,b,2,0": ("position or item twice in a visit", "item must be there once in visit 2, got 'b'"),
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_bad_rows_are_refused_with_their_line_or_dropped(tmp_path: Path, line: str) -> None:
+    reason, message = BAD_LINES[line]
+    path = tmp_path / "log.csv"
+    path.write_text(BASE + line + "\n3,old,a,1,0\n")
+    with pytest.raises(InvalidInputError) as caught:
+        count(path)
+    assert str(caught.value) == f"log.csv line 5: {message}"
+    cube = count(path, bad_rows="drop")
+    n_bad = 2 if "twice" in reason else 1
+    assert cube.metadata["rows"] == {"counted": 5 - n_bad, reason: n_bad}
+    assert cube.metadata["first_rows"] == {reason: "log.csv line 5"}
+    assert cube.cells.displays.sum() == 5 - n_bad
+
+
+def test_several_clicks_are_bad_where_one_is_assumed(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(BASE + "2,old,a,2,1\n")
+    assert count(path).table_by_last_click(count(path).cells.clicks).sum() == 3
+    with pytest.raises(
+        InvalidInputError, match=r"^log.csv line 5: clicked must be 1 at most once in visit 2"
+    ):
+        count(path, single_click=True)
+    cube = count(path, single_click=True, bad_rows="drop")
+    assert cube.metadata["rows"] == {"counted": 2, "several clicks in a visit": 2}
+    assert cube.n_visits == 1
+
+
+WIDE = {
+    '{"items": ["a", "b"], "clicked_items": ["c"]}': (
+        "click on an item that was not shown",
+        "clicked_items must be among the items of the visit, got 'c'",
+    ),
+    '{"items": ["a", "a"], "clicked_items": []}': (
+        "position or item twice in a visit",
+        "items must have each item once, got 'a, a'",
+    ),
+    '{"items": [], "clicked_items": []}': ("visit without items", "items must not be empty, got []"),
+}
+
+
+@pytest.mark.parametrize("line", WIDE)
+def test_bad_visits_are_refused_with_their_line_or_dropped(tmp_path: Path, line: str) -> None:
+    reason, message = WIDE[line]
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"items": ["a", "b"], "clicked_items": ["b"]}\n' + line + "\n")
+    with pytest.raises(InvalidInputError) as caught:
+        count(path)
+    assert str(caught.value) == f"log.jsonl line 2: {message}"
+    cube = count(path, bad_rows="drop")
+    assert cube.metadata["rows"] == {"counted": 1, reason: 1}
+    assert cube.n_visits == 1
+
+
+def test_bad_amounts_and_propensities_are_refused() -> None:
+    frame = pd.DataFrame({"item": ["a", "b"], "position": [1, 1], "displays": [3, 2], "clicks": [1, 3]})
+    with pytest.raises(InvalidInputError, match=r"^row 2: clicks must be at most displays, 2, got 3$"):
+        count(frame)
+    with pytest.raises(
+        InvalidInputError, match=r"^row 1: clicks must be a whole number of at least 0, got -1"
+    ):
+        count(frame.assign(clicks=[-1, 0]))
+    with pytest.raises(
+        InvalidInputError, match=r"^row 3: propensity must be above 0 and at most 1, got 1.5$"
+    ):
+        count(LOG.assign(propensity=[0.5, 1.0, 1.5] + [0.5] * 237))
+
+
+def test_rows_of_parquet_files_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    LOG.assign(clicked=[0] * 100 + [7] + [1] * 139).to_parquet(path)
+    with pytest.raises(InvalidInputError, match=r"^log.parquet row 101: clicked must be 0 or 1, got 7$"):
+        count(path)
+
+
+def test_times_that_are_none_are_bad(tmp_path: Path) -> None:
+    LOG.astype({"ts": str}).assign(ts="soon").to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(InvalidInputError, match=r"^log.csv line 2: ts must be a time, got 'soon'$"):
+        count(tmp_path / "log.csv", LogColumns(time="ts"))
+
+
+def test_a_missing_column_names_the_nearest() -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"item column must be one of .* \(did you mean item\?\), got 'itm'"
+    ):
+        count(LOG, LogColumns(item="itm"))
+    with pytest.raises(
+        InvalidInputError, match=r"clicked column must be named, because no column has a usual name"
+    ):
+        count(LOG.drop(columns="clicked"))
+    with pytest.raises(InvalidInputError, match="position column must not be the column of item, too"):
+        count(LOG, LogColumns(item="position", position="position"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bad_rows": "keep"}, r"bad_rows must be one of refuse, drop"),
+        ({"period": "year"}, "period must be one of hour, day, week, month"),
+        ({"period": "day", "columns": LogColumns(time="")}, "time column must be named"),
+        ({"time_zone": "Mars/Base"}, "time_zone must be a time zone such as Europe/Berlin, got 'Mars/Base'"),
+        ({"since": "yesterday"}, "since must be a date such as 2026-01-31"),
+        ({"first_position": 2}, "first_position must be a whole number from 0 to 1"),
+        ({"engine": "pandas"}, "engine must be one of duckdb, spark"),
+        ({"master": "local[1]"}, "master must not be given for the engine duckdb"),
+        ({"max_lists": 10**9}, "max_lists must be a whole number from 0 to 5,000,000"),
+    ],
+)
+def test_invalid_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        count(LOG, **options)
+
+
+def test_files_that_cannot_be_counted_are_refused(tmp_path: Path) -> None:
+    cases = {
+        "none.csv": "log must be a file, a directory or a glob that matches a file",
+        "a.txt": r"log must end in \.csv, \.tsv, \.jsonl or \.parquet",
+        "empty.csv": "log must not be empty",
+        "a.csv.bz2": r"log must be plain, \.gz or \.zst for the engine duckdb",
+    }
+    (tmp_path / "a.txt").write_text(BASE)
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(BASE.encode()))
+    for name, message in cases.items():
+        with pytest.raises(InvalidInputError, match=message):
+            count(tmp_path / name)
+    (tmp_path / "only.csv").write_text(BASE.splitlines()[0] + "\n")
+    with pytest.raises(InvalidInputError, match="log must have a row that is counted, got '0 rows'"):
+        count(tmp_path / "only.csv")
+    assert count(tmp_path / "a.txt", file_format="csv").n_visits == 2
+    LOG.to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(InvalidInputError, match="log must be files of one format"):
+        count([tmp_path / "only.csv", tmp_path / "b.parquet"])
+
+
+def test_traps_are_warned_about() -> None:
+    clicked = count(LOG[LOG["clicked"] == 1].drop(columns="session"))
+    assert "every display was clicked" in clicked.metadata["warnings"][0]
+    bot = pd.concat([LOG.assign(user_id=LOG["session"])] + [LOG.assign(user_id=7)] * 50)
+    bot = pd.concat([bot, LOG.assign(user_id=np.arange(10_000, 10_240))] * 1).drop(columns="session")
+    extra = pd.concat([LOG.assign(user_id=20_000 + 240 * k + np.arange(240)) for k in range(5)])
+    warnings = count(pd.concat([bot, extra.drop(columns="session")])).metadata["warnings"]
+    assert any("a bot?" in line for line in warnings)
+    rare = pd.concat([LOG] * 2 + [LOG.head(1).assign(segment="rare")]).drop(columns="session")
+    assert count(rare).metadata["warnings"] == ["user types with less than 1% of displays: rare"]
+
+
+def test_only_a_sample_of_lists_is_retained() -> None:
+    log = draw_visits(400)
+    cube = count(log, LogColumns(user=""), max_lists=100)
+    assert 50 < cube.lists.visits.sum() < 160
+    assert count(log, LogColumns(user=""), max_lists=0).lists.visits.size == 0
+    assert cube.n_visits == 400
+
+
+def test_progress_is_reported_and_ctrl_c_stops(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.concat_tables([pa.table(LOG.drop(columns=["session"]))] * 20_000), path)
+    seen: list[float] = []
+    count(path, LogColumns(user=""), on_progress=seen.append)
+    assert seen == sorted(seen)
+
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        count(path, on_progress=interrupt)

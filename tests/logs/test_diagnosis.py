@@ -1,0 +1,210 @@
+"""The diagnosis of logs that cannot tell, and of those that can."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from helpers.simulated_logs import make_log_problem, simulate_visits
+
+from banditrank import InvalidInputError, LogDiagnosis, diagnose
+from banditrank.counts._click_cube import ClickCube
+
+N = 6000
+PROBLEM = make_log_problem()
+RATES = 0.4 / (1 + np.arange(5))
+
+
+def simulated(n_visits: int = N, logging: str = "uniform", model: str = "position-based") -> ClickCube:
+    return simulate_visits(PROBLEM, logging, n_visits, model, np.random.default_rng(0)).cube()
+
+
+def fixed_layout() -> ClickCube:
+    rng = np.random.default_rng(0)
+    items = np.tile(np.arange(5), (N, 1))
+    return ClickCube.from_visits(rng.integers(0, 2, N), items, rng.random((N, 5)) < RATES)
+
+
+def single_position() -> ClickCube:
+    return simulated().select(n_positions=1)
+
+
+def one_item_per_type(*, moves: bool) -> ClickCube:
+    rng = np.random.default_rng(0)
+    types = rng.integers(0, 2, N)
+    position = rng.integers(0, 5, N) if moves else types
+    items, clicks = np.full((N, 5), -1), np.zeros((N, 5))
+    items[np.arange(N), position] = types
+    clicks[np.arange(N), position] = rng.random(N) < RATES[position]
+    return ClickCube.from_visits(types, items, clicks)
+
+
+def all_or_none_clicked(rate: float) -> ClickCube:
+    items = np.argsort(np.random.default_rng(0).random((N, 5)), axis=1)
+    return ClickCube.from_visits(np.zeros(N), items, np.full((N, 5), rate))
+
+
+def shuffled_positions() -> ClickCube:
+    rng = np.random.default_rng(0)
+    visits = simulate_visits(PROBLEM, "uniform", 3 * N, "position-based", rng)
+    order = np.argsort(rng.random((3 * N, 5)), axis=1)
+    items, clicks = (np.take_along_axis(table, order, 1) for table in (visits.items, visits.clicks))
+    return ClickCube.from_visits(visits.user_type, items, clicks)
+
+
+def codes(diagnosis: LogDiagnosis) -> list[str]:
+    return [finding.code for finding in diagnosis.findings]
+
+
+def assert_prints_no_worth(diagnosis: LogDiagnosis) -> None:
+    """Check that no precision of a position is printed, and that none is in the document."""
+    assert "is known to" not in diagnosis.summary()
+    document = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
+    assert all(width is None for one in document["user_types"] for width in one["half_widths"])
+    assert all(one["data_factor"] is None for one in document["user_types"])
+
+
+def test_random_rankings_are_fine() -> None:
+    diagnosis = diagnose(simulated(40_000))
+    assert (diagnosis.severity, diagnosis.exit_code) == ("fine", 0)
+    assert codes(diagnosis) == ["several-clicks"]
+    assert not diagnosis.swaps
+    one = diagnosis.user_types[0]
+    assert one.effective_overlap > 0.9
+    assert one.overlap.min() > 0.4
+    assert one.components == ((0, 1, 2, 3, 4),)
+    assert one.data_factor < 1.1
+
+
+def test_a_fixed_layout_cannot_be_known_and_swaps_are_proposed() -> None:
+    diagnosis = diagnose(fixed_layout())
+    assert (diagnosis.severity, diagnosis.exit_code) == ("unknowable", 3)
+    assert diagnosis.verdict == "The log cannot tell what a position is worth."
+    assert "fixed layout" in diagnosis.summary()
+    assert_prints_no_worth(diagnosis)
+    assert diagnosis.user_types[0].overlap.max() < 1e-9
+    assert diagnosis.user_types[0].effective_overlap == 0
+    swaps = [swap for swap in diagnosis.swaps if swap.user_type == "type-1"]
+    assert {swap.second_position for swap in swaps} == {1, 2, 3, 4}
+
+
+def test_the_proposed_swaps_make_positions_known() -> None:
+    # Swapped items are simulated as proposed: the half width at each position must be near the target.
+    before = diagnose(fixed_layout().regroup([]))
+    rng = np.random.default_rng(1)
+    parts = [fixed_layout().regroup([])]
+    for swap in before.swaps:
+        items = np.tile(np.arange(5), (swap.n_visits, 1))
+        items[:, [swap.first_position, swap.second_position]] = items[
+            :, [swap.second_position, swap.first_position]
+        ]
+        clicks = rng.random(items.shape) < 0.4 * (RATES / 0.4)  # items are alike
+        names = {"item_names": parts[0].items, "user_types": ["all"]}
+        parts.append(ClickCube.from_visits(np.zeros(swap.n_visits), items, clicks, **names).regroup([]))
+    after = diagnose(sum(parts[1:], parts[0]))
+    assert after.severity != "unknowable"
+    assert after.user_types[0].half_widths.max() < np.log(1.3)
+
+
+def test_a_single_position_says_nothing_about_positions() -> None:
+    diagnosis = diagnose(single_position())
+    assert diagnosis.exit_code == 3
+    assert codes(diagnosis)[0] == "single-position"
+    assert "All displays are at position 1" in diagnosis.summary()
+    assert_prints_no_worth(diagnosis)
+    assert not diagnosis.swaps
+
+
+def test_one_item_per_type() -> None:
+    fixed = diagnose(one_item_per_type(moves=False))
+    assert fixed.exit_code == 3
+    assert set(codes(fixed)) == {"fixed-layout", "one-item-per-type"}
+    assert_prints_no_worth(fixed)
+    moving = diagnose(one_item_per_type(moves=True))
+    assert moving.exit_code == 1
+    assert "Each user type was shown a single item" in moving.summary()
+
+
+@pytest.mark.parametrize(("rate", "code"), [(0.0, "no-clicks"), (1.0, "all-clicked")])
+def test_logs_without_clicks_or_without_misses(rate: float, code: str) -> None:
+    diagnosis = diagnose(all_or_none_clicked(rate))
+    assert diagnosis.exit_code == 3
+    assert codes(diagnosis) == [code]
+    assert_prints_no_worth(diagnosis)
+    assert not diagnosis.swaps
+    assert not re.search(r"\d", diagnosis.summary()), "there is nothing to say in numbers"
+
+
+def test_shuffled_positions_make_no_difference() -> None:
+    diagnosis = diagnose(shuffled_positions())
+    assert diagnosis.exit_code == 1
+    assert diagnosis.verdict == "The position in the log makes no difference to clicks."
+    assert "not what users saw" in diagnosis.summary()
+    assert not diagnosis.swaps
+
+
+def test_a_small_log_says_how_much_more_data_it_takes() -> None:
+    small, large = (diagnose(simulated(n, "explored")) for n in (1000, 16_000))
+    assert small.severity == "warning"
+    assert "times as much data" in small.summary()
+    assert small.swaps
+    ratio = small.user_types[0].data_factor / large.user_types[0].data_factor
+    assert 8 < ratio < 32, "the factor is inversely proportional to the data"
+
+
+def test_separate_components_are_named() -> None:
+    rng = np.random.default_rng(0)
+    items = np.where(rng.random((N, 1)) < 0.5, [[0, 1, 2]], [[1, 0, 2]])
+    diagnosis = diagnose(ClickCube.from_visits(np.zeros(N), items, rng.random((N, 3)) < [0.5, 0.3, 0.4]))
+    assert diagnosis.exit_code == 3
+    assert diagnosis.verdict == "The log tells the worth of some positions only."
+    assert "positions 1, 2 can be compared" in diagnosis.summary()
+    assert diagnosis.to_dict()["user_types"][0]["half_widths"][2] is None
+
+
+def test_missing_visits_drift_and_bots_are_found() -> None:
+    rng = np.random.default_rng(0)
+    items = np.argsort(rng.random((N, 4)), axis=1)
+    period = np.repeat([0, 1], N // 2)
+    rates = np.where(items == 2, 0.1 + 0.3 * period[:, None], 0.2) * [1.0, 0.8, 0.6, 0.4]
+    clicks = rng.random((N, 4)) < rates
+    clicks[:300] = True
+    drifting = ClickCube.from_visits(np.zeros(N), items, clicks, period=period, periods=("May", "June"))
+    found = diagnose(drifting)
+    assert {"drift", "every-position-clicked"} <= set(codes(found))
+    assert "item-3" in {one.item for one in found.drift.items}
+    kept = clicks.any(axis=1)
+    assert "all-visits-clicked" in codes(
+        diagnose(ClickCube.from_visits(np.zeros(kept.sum()), items[kept], clicks[kept]))
+    )
+
+
+def test_rates_that_are_no_products_are_a_misfit() -> None:
+    rng = np.random.default_rng(0)
+    items = np.argsort(rng.random((N, 4)), axis=1)
+    is_even = (items + np.arange(4)) % 2 == 0
+    cube = ClickCube.from_visits(np.zeros(N), items, rng.random((N, 4)) < np.where(is_even, 0.3, 0.15))
+    assert "misfit" in codes(diagnose(cube))
+
+
+def test_false_alarms_of_drift_are_rare() -> None:
+    # A false alarm has a probability of 5% a log: more than 4 of 12 have 2e-4.
+    alarms = 0
+    for seed in range(12):
+        visits = simulate_visits(PROBLEM, "uniform", 3000, "position-based", np.random.default_rng(seed))
+        cube = ClickCube.from_visits(
+            visits.user_type, visits.items, visits.clicks, period=np.arange(3000) % 3, periods=("a", "b", "c")
+        )
+        alarms += bool(diagnose(cube).drift.items)
+    assert alarms <= 4
+
+
+def test_frames_have_a_row_for_each_user_type_and_position() -> None:
+    assert len(diagnose(simulated()).to_frame()) == 10
+
+
+def test_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(InvalidInputError, match="target"):
+        diagnose(simulated(100), target=0.0)
+    with pytest.raises(InvalidInputError, match="must have displays"):
+        diagnose(simulated(100).select(folds=[]))

@@ -1,0 +1,150 @@
+"""The report of a log: complete, without unknowable numbers, and readable in a browser."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.browser import OpenPage
+from helpers.page_measures import contrasts, heading_levels, images, overhanging, scrolls_sideways
+from helpers.simulated_logs import make_log_problem, simulate_visits
+
+from banditrank._report_page.rendering import RenderedFigure
+from banditrank.counts import ClickCube
+from banditrank.errors import InvalidInputError
+from banditrank.logs import LogReport, _report, log_report
+
+NASTY = """<script>alert("$1 & it's")</script>"""
+N_VISITS = 3000
+
+
+def make_cube(kind: str = "uniform") -> ClickCube:
+    """Return the cube of a simulated log, of which the first item has a nasty name."""
+    rng = np.random.default_rng(5)
+    problem = make_log_problem(2, n_items=5, n_positions=3)
+    visits = simulate_visits(problem, "uniform", N_VISITS, "position-based", rng)
+    items, clicks = visits.items, visits.clicks
+    if kind == "fixed":
+        items = np.tile([0, 1, 2], (N_VISITS, 1))
+        clicks = rng.random(items.shape) < [0.4, 0.3, 0.1]
+    if kind == "single":
+        items, clicks = items[:, :1], clicks[:, :1]
+    if kind == "alone":
+        items = np.where(np.arange(3) == (np.arange(N_VISITS) % 3)[:, None], visits.user_type[:, None], -1)
+    if kind == "all":
+        clicks = np.ones_like(clicks)
+    if kind == "none":
+        clicks = np.zeros_like(clicks)
+    if kind == "shuffled":
+        rows, order = np.arange(N_VISITS)[:, None], np.argsort(rng.random(items.shape), axis=1)
+        items, clicks = items[rows, order], clicks[rows, order]
+    return ClickCube.from_visits(
+        visits.user_type,
+        items,
+        clicks,
+        user_types=("new", "returning"),
+        item_names=[NASTY, *(f"item-{j}" for j in range(2, 6))],
+        period=np.arange(N_VISITS) * 3 // N_VISITS,
+        periods=("2026-03-01", "2026-03-02", "2026-03-03"),
+    )
+
+
+@pytest.fixture(scope="module")
+def report() -> LogReport:
+    return log_report(make_cube())
+
+
+@pytest.fixture(scope="module")
+def page(report: LogReport, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    report.save(path)
+    return path
+
+
+def test_the_report_has_all_parts(report: LogReport) -> None:
+    document = report.to_dict()
+    json.dumps(document, allow_nan=False)
+    assert document["verdict"] == report.diagnosis.verdict
+    assert document["user_types"]["recommended"] == ["user_type"]
+    names = [target["name"] for target in document["evaluation"]["targets"]]
+    assert names == ["current", "personalized", "equal:utilitarian", "equal:nash"]
+    assert {price["target"] for price in document["evaluation"]["price_of_equality"]} == set(names[2:])
+    assert set(report.rankings) == set(names[1:])
+    assert {"diagnosis", "estimates", "user_types", "evaluation"} == set(report.to_frames())
+    assert report.diagnosis.verdict in str(report)
+
+
+def test_figures_are_files(report: LogReport, tmp_path: Path) -> None:
+    written = report.save_figures(tmp_path / "figures")
+    names = ("positions", "items", "evaluation", "periods")
+    assert {path.name for path in written} == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
+    assert all(path.stat().st_size > 1000 for path in written)
+
+
+def test_the_file_is_a_page_or_json(report: LogReport, tmp_path: Path) -> None:
+    report.save(tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())["verdict"] == report.diagnosis.verdict
+    with pytest.raises(InvalidInputError, match=r"report file must end in .html or .json, got 'a.pdf'"):
+        report.save("a.pdf")
+
+
+def test_the_page_loads_nothing_and_escapes_names(page: Path) -> None:
+    source = page.read_text(encoding="utf-8")
+    assert "<script" not in source
+    assert all(address.startswith("data:") for address in re.findall(r'src="([^"]*)"', source))
+    assert not [link for link in re.findall(r'href="([^"]*)"', source) if re.match(r"\w+:|//", link)][1:]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
+def test_the_page_is_readable(page: Path, open_page: OpenPage, width: int, scheme: str) -> None:
+    opened = open_page(page.as_uri(), width=width, scheme=scheme)
+    assert not scrolls_sideways(opened)
+    assert overhanging(opened) == []
+    assert min(contrasts(opened).values()) >= 4.5
+    levels = heading_levels(opened)
+    assert levels[0] == 1
+    assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
+    shown = images(opened)
+    assert len(shown) == 4
+    assert all(image["loaded"] and image["kind"] == f"on-{scheme}" for image in shown)
+    text = opened.inner_text("body")
+    for words in (
+        *("Verdict", "Data quality", "What a position is worth", "Items of each user type"),
+        *("Which user types matter", "Price of equality of equal:nash", "What rankings would have earned"),
+        *("Drift", NASTY),
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("fixed", "a fixed layout"),
+        ("single", "All displays are at position 1"),
+        ("alone", "Each user type was shown a single item"),
+        ("all", "displays without a click are probably missing"),
+        ("none", "The log has no clicks"),
+        ("shuffled", "Clicks do not depend on the position"),
+    ],
+)
+def test_what_cannot_be_known_is_no_number(
+    kind: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_report, "render_figure", lambda figure: RenderedFigure(figure, b"", b"", b""))
+    report = log_report(make_cube(kind))
+    report.save(tmp_path / "report.html")
+    text = re.sub(r"<[^>]*>|\s+", " ", (tmp_path / "report.html").read_text().partition("</style>")[2])
+    assert words in text
+    if kind != "shuffled":
+        assert "Price of equality of" not in text
+        assert report.rankings == {}
+    if kind != "alone":
+        assert not report.fit or not report.fit.is_position_identified.any()
+        assert "Worth of positions:" not in text
+    if kind in ("all", "none"):
+        assert report.fit is None
+        assert report.evaluation.evaluation is None
+    document = json.dumps(report.to_dict(), allow_nan=False)
+    assert words in document
