@@ -7,7 +7,7 @@ KILLS ?= 20
 MINUTES ?= 30
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
-.PHONY: setup run test lint types layers workflows manifests unit core docs doctests wheel lowest coverage browser servers examples screenshots bench \
+.PHONY: setup run test lint types layers workflows manifests unit core docs doctests wheel lowest coverage browser servers java examples screenshots bench \
 	certify crash soak campaign requirements clean
 
 # Everything for development. `make run` and `make test` install only the requirements that they need.
@@ -60,6 +60,9 @@ browser:
 
 servers:
 	tools/install_servers
+
+java:
+	tools/install_java
 
 # Two workers more than processors, because tests wait for servers a third of the time. A worker takes whole files, so
 # that two do not compile the same formulas; an idle one takes files from another.
@@ -122,7 +125,7 @@ soak: setup
 
 # Everything in depth: all combinations, large samples, certify, crash and soak; takes an hour. Ctrl-C stops it, and the
 # same command resumes. Prints a table and writes docs/campaign.md. Some of the parts: PARTS="tests crashes".
-campaign: setup browser servers docs
+campaign: setup browser servers java docs
 	PYTHONPATH=tests $(BIN)/python -m campaigns $(PARTS)
 
 # Pin what pyproject.toml asks for, with hashes and without an index address.
@@ -130,7 +133,7 @@ PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generat
 	--no-strip-extras --no-emit-index-url --quiet
 
 requirements:
-	$(PIN) --extra all --group development --upgrade --output-file requirements/development.txt
+	$(PIN) --extra all --extra spark --group development --upgrade --output-file requirements/development.txt
 	$(PIN) --extra all --group test --constraint requirements/development.txt --output-file requirements/test.txt
 	$(PIN) --extra client --extra service --group build --constraint requirements/development.txt \
 		--output-file requirements/demo.txt

@@ -14,7 +14,10 @@ from helpers.spark_cluster import SparkCluster, spark_cluster, spark_session
 from banditrank import BanditRankError, InvalidInputError
 from banditrank.logs import LogColumns, count_log
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of PySpark
+pytestmark = [
+    pytest.mark.campaign,  # starting a cluster takes a minute, and PySpark is half a gigabyte
+    pytest.mark.filterwarnings("ignore"),  # of PySpark
+]
 LOG = draw_visits(200, seed=3)
 
 
@@ -68,7 +71,6 @@ def test_long_text_with_bad_rows_and_periods_is_counted_alike(session: Any, tmp_
     )
 
 
-@pytest.mark.campaign
 def test_a_row_a_visit_is_counted_alike(session: Any, tmp_path: Path) -> None:
     del session
     write_lines(tmp_path / "wide.jsonl", to_wide(LOG))
