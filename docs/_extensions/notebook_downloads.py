@@ -19,7 +19,7 @@ def add_download(app: Sphinx, document: nodes.document) -> None:
         nodes.Text("Download this notebook"),
         refdoc=app.env.docname,
         reftarget=path.name,
-        filename=app.env.dlfiles.add_file(app.env.docname, path.as_posix()),
+        filename=str(app.env.dlfiles.add_file(app.env.docname, path.as_posix())),
     )
     title.parent.insert(1, nodes.paragraph("", "", link))
 

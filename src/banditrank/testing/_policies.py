@@ -41,7 +41,7 @@ def dense_counts(problem: Problem, seed: int = 0) -> Counts:
     shape = (problem.n_user_types, problem.n_items, problem.n_positions)
     displays = rng.integers(200, 400, shape).astype(np.float64)
     expected = problem.item_means[:, :, None] * problem.position_preferences[:, None, :]
-    rewards = displays * expected * rng.uniform(0.9, 1.1, shape)
+    rewards = displays * np.minimum(expected * rng.uniform(0.9, 1.1, shape), 1.0)
     arrivals = displays[:, :, 0].sum(axis=1)
     return Counts.from_arrays(displays, rewards, arrivals)
 
