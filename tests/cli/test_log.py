@@ -75,7 +75,7 @@ def test_a_problem_is_written_and_solved(capsys: pytest.CaptureFixture, log: Log
     )
     values = PROBLEM.position_preferences[:, :1] * PROBLEM.item_means * (sums / sums.max())[:, None]
     found = problem.position_preferences[:, :1] * problem.item_means
-    assert np.abs(found / values - 1).max() < 0.35  # three standard errors of the rarest cell
+    assert np.abs(found / values - 1).max() < 0.35  # fixed seed; loose, to check the scale
     assert run(capsys, "solve", "problem.toml")[0] == 0
 
 
