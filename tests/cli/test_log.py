@@ -75,7 +75,7 @@ def test_a_problem_is_written_and_solved(capsys: pytest.CaptureFixture, log: Log
     )
     values = PROBLEM.position_preferences[:, :1] * PROBLEM.item_means * (sums / sums.max())[:, None]
     found = problem.position_preferences[:, :1] * problem.item_means
-    assert np.abs(found / values - 1).max() < 0.35  # three standard errors of the rarest cell
+    assert np.abs(found / values - 1).max() < 0.35  # fixed seed; loose, to check the scale
     assert run(capsys, "solve", "problem.toml")[0] == 0
 
 
@@ -198,6 +198,7 @@ def test_rankings_are_not_learned_from_logs_that_cannot_tell(
     [
         (["fit", "CUBE", "--items", "0"], "--items must be one number of at least 1, got '0'"),
         (["fit", "CUBE", "--positions", "2-3"], "--positions must be a range from the first .*, got '2-3'"),
+        (["fit", "CUBE", "--positions", "1-63"], "--positions must be a range .* of up to 62"),
         (["fit", "CUBE", "--item", "sku"], "--item must not be given for a cube"),
         (["fit", "CUBE", "--model", "magic"], "model .*magic"),
         (["fit", "CUBE", "--level", "2"], "--level must be .*, got 2"),

@@ -69,7 +69,10 @@ REFUSALS = [
     (["bad.csv"], "bad.csv line 4: clicked must be 0 or 1, got '7'"),
     (["log.csv", "--item", "itm"], r"item column must be one of .* \(did you mean item\?\), got 'itm'"),
     (["log.csv", "--first-position", "3"], "--first-position must be a whole number from 0 to 1, got 3"),
-    (["log.csv", "--positions", "0"], "--positions must be a whole number from 1 to 62, got 0"),
+    (
+        ["log.csv", "--positions", "0"],
+        "--positions must be a range from the first position of up to 62, such as 1-5, got '0'",
+    ),
     (["log.csv", "--bad-rows", "keep"], "--bad-rows must be one of refuse, drop"),
     (["log.csv", "--engine", "dask"], "--engine must be one of duckdb, spark"),
     (["log.csv", "--memory-limit", "2"], "--memory-limit must be from 100MB to 1000TB"),

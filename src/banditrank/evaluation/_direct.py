@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 
 _UNIDENTIFIED = 1e-5  # part of ∇ in the null space, relative to the value, above which it is not identified
 _MAX_CHANCE = 0.999
+_RIDGE = 1e-9  # relative to the mean information about a column
 _NEGLIGIBLE = 2e-3  # part of the value that may be due to columns that were never shown
 
 
@@ -90,19 +91,22 @@ def value_by_model(
             _largest_ratio(gradient.by_item[i], looks[i]),
             _largest_ratio(unclicked, fit.displays[i] @ means[i]),
         )
+    by_group = None
     if training_fits:
-        values, variances, largest = _one_step(fit, log, target, training_fits)
+        by_group, variances, largest = _one_step(fit, log, target, training_fits)
+        values = np.maximum((log.group_shares * by_group).sum(axis=0), 0.0)
         is_identified &= np.isfinite(values)
     reason = "" if is_identified.all() else "the log does not tell positions and items of the target apart"
-    return TypeValues(np.where(is_identified, values, np.nan), variances, largest, reason)
+    return TypeValues(np.where(is_identified, values, np.nan), variances, largest, reason, by_group)
 
 
 def _one_step(
     fit: LogModelFit, log: LogCells, target: ResolvedTarget, training_fits: Sequence[LogModelFit]
 ) -> tuple[Floats, Floats, Floats]:
-    """Return values, variances and largest weights of a learned target, all of shape (N,)."""
+    """Return values by group, shape (G, N), and variances and largest weights, shape (N,), of a target."""
     n = log.shape[0]
-    values, variances, largest = np.zeros((3, n))
+    values = np.zeros((len(training_fits), n))
+    variances, largest = np.zeros((2, n))
     column = column_of(log, fit.model)
     for group, trained in enumerate(training_fits):
         shares = np.zeros_like(log.group_shares)
@@ -122,12 +126,12 @@ def _one_step(
             step = _StepWeights.of(trained, start, i, share * fit.displays[i] * chances / misses)
             influence = step.by_cell / misses  # (C, M): change of the value by a click
             residuals = clicks[i] - displays[i] * chances
-            values[i] += share * (start.values[i] + (influence * residuals).sum())
+            values[group, i] = start.values[i] + (influence * residuals).sum()
             spread = displays[i] * chances * misses
             variances[i] += share**2 * (influence**2 * spread).sum()
             is_shown = displays[i] > 0
             largest[i] = max(largest[i], share * influence[is_shown].max(initial=0.0))
-    return np.maximum(values, 0.0), variances, largest
+    return values, variances, largest
 
 
 class _StepWeights(NamedTuple):
@@ -147,7 +151,9 @@ class _StepWeights(NamedTuple):
         direction = np.zeros_like(of_columns)
         laplacian = np.diag(of_columns[used]) - weights[used] @ shares[used].T
         eliminated = (by_column - shares @ by_item)[used]
-        direction[used] = np.linalg.pinv(laplacian, rcond=1e-9, hermitian=True) @ eliminated
+        # What is eliminated has no part in the null space, so that the smallest ridge serves as inverse.
+        ridge = _RIDGE * max(laplacian.trace(), 1e-300) / max(used.size, 1)
+        direction[used] = np.linalg.solve(laplacian + ridge * np.eye(used.size), eliminated)
         # Of the score of an item: its own step, and what the columns take of it.
         of_item_scores = (by_item - weights.T @ direction) * inverse
         return cls(direction[:, None] + of_item_scores)

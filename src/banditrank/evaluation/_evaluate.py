@@ -42,6 +42,13 @@ MIN_LEVEL, MAX_LEVEL = 0.5, 0.9999
 DEFAULT_TARGETS = ("current", "personalized", "equal")
 
 
+class _Evaluated(NamedTuple):
+    """What a target shows, and its values by the click model, from which prices are computed."""
+
+    target: ResolvedTarget
+    by_model: TypeValues
+
+
 class _Setting(NamedTuple):
     """What all targets of an evaluation share."""
 
@@ -246,7 +253,7 @@ def _observed(cube: ClickCube, merged: LogCells) -> TypeValues | None:
     return TypeValues(values, np.maximum(squares - values**2, 0.0) / total, 1.0 / total)
 
 
-def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[TargetEvaluation, ResolvedTarget]:
+def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[TargetEvaluation, _Evaluated]:
     log = setting.log if target.is_learned else setting.merged
     resolved = target.resolve(log, setting.choice.model)
     shares = resolved.shares
@@ -278,7 +285,7 @@ def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[Targe
         clipped_share=0.0 if np.isinf(setting.clip) else clipped_share(log, shares, setting.clip),
         rankings=_rankings(target, resolved, setting),
     )
-    return result, resolved
+    return result, _Evaluated(resolved, by_estimator["model"])
 
 
 def _estimate(name: ValueEstimator, values: TypeValues, setting: _Setting) -> ValueEstimate:
@@ -330,7 +337,7 @@ def _rankings(
 
 def _prices(
     targets: Sequence[EvaluationTarget],
-    results: Sequence[tuple[TargetEvaluation, ResolvedTarget]],
+    results: Sequence[tuple[TargetEvaluation, _Evaluated]],
     setting: _Setting,
 ) -> tuple[EstimatedPriceOfEquality, ...]:
     """Return the price of each learned equal target against the first learned personalized one."""
@@ -344,29 +351,33 @@ def _prices(
     if personalized is None or not equal:
         return ()
     _, reference, reference_resolved = personalized
-    parts = [setting.log.without(group) for group in range(len(setting.log.visits))]
     prices = []
     for target, result, resolved in equal:
         has_models = result.headline == reference.headline == "model"
         estimator: ValueEstimator = "model" if has_models else "cells"
-        without = [
-            (
-                _total(estimator, part, resolved, setting),
-                _total(estimator, part, reference_resolved, setting),
+        without = list(
+            zip(
+                _totals_without(estimator, resolved.target, resolved.by_model, setting),
+                _totals_without(estimator, reference_resolved.target, reference_resolved.by_model, setting),
+                strict=True,
             )
-            for part in parts
-        ]
+        )
         totals = (result.estimates[estimator].total.value, reference.estimates[estimator].total.value)
         prices.append(jackknife_price(target.name, reference.name, estimator, totals, without, setting.level))
     return tuple(prices)
 
 
-def _total(estimator: ValueEstimator, log: LogCells, target: ResolvedTarget, setting: _Setting) -> float:
-    """Return the clicks per visit of a learned target on some groups of the log."""
-    values = (
-        value_by_model(setting.fit, log, target, setting.training_fits)
-        if estimator == "model"
-        else value_by_cells(log, target.shares)
-    )
-    is_present = log.n_visits > 0
-    return float(log.arrival_rates[is_present] @ values.values[is_present])
+def _totals_without(
+    estimator: ValueEstimator, target: ResolvedTarget, values: TypeValues, setting: _Setting
+) -> list[float]:
+    """Return the clicks per visit of a learned target without each of the groups of folds."""
+    log, totals = setting.log, []
+    for group in range(len(log.visits)):
+        part = log.without(group)
+        if estimator == "model" and values.by_group is not None:
+            remaining = (part.group_shares * values.by_group).sum(axis=0)
+        else:
+            remaining = value_by_cells(part, target.shares).values
+        is_present = part.n_visits > 0
+        totals.append(float(part.arrival_rates[is_present] @ remaining[is_present]))
+    return totals

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.estimators._binomial_likelihood import maximize_rank_one
+from banditrank.estimators._click_models._rank_one import fit_rank_one
 from banditrank.estimators._distributions import chi_square_survival
 from banditrank.estimators._maximum_likelihood import alternate
 from banditrank.evaluation._log_cells import LogCells, sum_by
@@ -182,13 +182,8 @@ def _maximize(model: EvaluationModel, displays: Floats, clicks: Floats, gamma: F
         raw = np.empty(len(gamma))
         alternate(displays[None], clicks[None], gamma[None], mu[None], raw, 0, _TOLERANCE, _MAX_ITERATIONS)
         return
-    gamma[:], mu[:] = maximize_rank_one(
-        displays, clicks, tolerance=_TOLERANCE, max_iterations=_MAX_ITERATIONS
-    )
-    largest = gamma[displays @ mu > 0].max(initial=0.0)
-    if largest > 0:
-        gamma /= largest
-        mu *= largest
+    fit = fit_rank_one(displays.T, clicks.T)
+    gamma[:], mu[:] = fit.gamma, fit.means
 
 
 def _shrink(clicks: Floats, looks: Floats) -> Floats:

@@ -21,9 +21,13 @@ class TypeValues(NamedTuple):
         By how much one more click could increase a value: the last parameter of a gamma interval.
     reason
         Why some are not identified; empty if all are.
+    by_group
+        Values on each group of folds alone, shape (G, N), whose weighted mean is the value; None if groups
+        were pooled.
     """
 
     values: Floats
     variances: Floats
     largest_weights: Floats
     reason: str = ""
+    by_group: Floats | None = None

@@ -81,8 +81,8 @@ def count_log(
 ) -> ClickCube:
     """Count a click log, and return its cube.
 
-    Memory does not grow with the number of rows: the log is streamed, and groups that exceed the memory limit
-    are spilled to disk.
+    The log is streamed, and the engine spills what exceeds the memory limit to disk. The cells of the cube
+    are held in memory on top of the limit.
 
     Parameters
     ----------

@@ -20,6 +20,7 @@ _PROGRESS_STEPS = 1000
 _ROLES = {"type": "user_type", "clicked-item": "clicked_item"}
 _OPTIONS = {"user_type": "--type", "file_format": "--format"}
 _POSITIONS = re.compile(r"(?:1-)?([1-9]\d{0,3})")
+_MAX_POSITIONS = 62  # that of cubes, which is not imported here because it imports NumPy
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +335,9 @@ def _parse_positions(text: str | None) -> int | None:
     if text is None:
         return None
     match = _POSITIONS.fullmatch(text.strip())
-    if match is None:
-        raise InvalidInputError("--positions", "must be a range from the first position, such as 1-5", text)
+    if match is None or int(match[1]) > _MAX_POSITIONS:
+        rule = f"must be a range from the first position of up to {_MAX_POSITIONS}, such as 1-5"
+        raise InvalidInputError("--positions", rule, text)
     return int(match[1])
 
 
