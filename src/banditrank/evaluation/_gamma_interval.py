@@ -48,7 +48,7 @@ def gamma_interval(value: float, variance: float, largest_weight: float, level: 
     high = value
     if spread > 0:
         high = spread / (2 * more) * chi_square_quantile(1 - tail, 2 * more**2 / spread)
-    return min(low, value), max(high, value)
+    return float(min(low, value)), float(max(high, value))
 
 
 def gamma_intervals(
