@@ -198,6 +198,7 @@ def test_positions_beyond_the_limit_are_counted_apart() -> None:
     cube = count(LOG, LogColumns(user="", time=""), n_positions=2)
     assert cube.metadata["rows"] == {"counted": 120, "position beyond the limit": 120}
     assert_same_cube(without_folds(cube), expected_cube(LOG[LOG["position"] <= 2]))
+    assert_same_cube(count(pd.DataFrame(to_wide(LOG)), LogColumns(clicks=""), n_positions=2), cube)
 
 
 BASE = "session,segment,item,position,clicked\n1,new,a,1,0\n1,new,b,2,1\n2,old,b,1,1\n"
@@ -297,9 +298,15 @@ def test_rows_of_parquet_files_are_named(tmp_path: Path) -> None:
 
 
 def test_times_that_are_none_are_bad(tmp_path: Path) -> None:
-    LOG.astype({"ts": str}).assign(ts="soon").to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(InvalidInputError, match=r"^log.csv line 2: ts must be a time, got 'soon'$"):
+    log = LOG.astype({"ts": str})
+    log.loc[5, "ts"] = "soon"
+    log.to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(InvalidInputError, match=r"^log.csv line 7: ts must be a time, got 'soon'$"):
         count(tmp_path / "log.csv", LogColumns(time="ts"))
+    rows = [{**row, "ts": "soon" if number == 2 else "2026-01-01"} for number, row in enumerate(to_wide(LOG))]
+    write_lines(tmp_path / "wide.jsonl", rows)
+    with pytest.raises(InvalidInputError, match=r"^wide.jsonl line 3: ts must be a time, got 'soon'$"):
+        count(tmp_path / "wide.jsonl", LogColumns(time="ts", clicks=""))
 
 
 def test_a_missing_column_names_the_nearest() -> None:

@@ -303,14 +303,13 @@ class _Counter:
         if longest > MAX_POSITIONS and n_positions is None:
             rule = f"must have at most {MAX_POSITIONS} items: give n_positions to count the first ones"
             raise InvalidInputError("items column", rule, int(longest))
-        self._engine.create_table(
-            "visits", queries.wide_visits(int(min(longest, MAX_POSITIONS))), self._part(0.0, _VISITS_SHARE)
-        )
+        query = queries.wide_visits(int(min(longest, MAX_POSITIONS)), limit)
+        self._engine.create_table("visits", query, self._part(0.0, _VISITS_SHARE))
         row_counts = _Groups(self._engine.fetch(queries.wide_rows()))
         reasons = groups.RowReasons(row_counts.n_groups)
         reasons.mark(row_counts.booleans("is_type_missing"), groups.missing("user_type"))
         if "is_time_missing" in row_counts.names:
-            reasons.mark(row_counts.booleans("is_time_missing"), groups.missing("time"))
+            reasons.mark(row_counts.booleans("is_time_missing"), groups.NOT_A_TIME)
         for flag, reason in groups.FLAG_REASONS.items():
             reasons.mark(row_counts.integers("flag") == flag, reason)
         visits = self._engine.fetch(queries.visit_counts())

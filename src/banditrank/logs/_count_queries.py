@@ -344,8 +344,16 @@ class CountQueries:
             "FROM (SELECT user_id, count(*) AS n FROM log WHERE user_id IS NOT NULL GROUP BY user_id) AS one"
         )
 
-    def wide_visits(self, longest: int) -> str:
-        """Return a row for each visit of a log with a row for each visit."""
+    def wide_visits(self, longest: int, limit: int) -> str:
+        """Return a row for each visit of a log with a row for each visit.
+
+        Parameters
+        ----------
+        longest
+            Number of items of the longest list.
+        limit
+            Number of positions that are counted, the first ones.
+        """
         dialect = self._dialect
         elements = [dialect.element.format("items", k) for k in range(longest)]
         if "clicks" in self.columns.names:
@@ -366,15 +374,19 @@ class CountQueries:
             fold = f", {self._fold_of(_ALIASES.get(role, role), self._kinds[role])} AS fold"
         period = f", {self._period()} AS period" if self._options.period else ""
         several = (
-            f"WHEN bit_count(clicks) > 1 THEN {VISIT_SEVERAL_CLICKS} " if self._options.single_click else ""
+            f"WHEN bit_count(all_clicks) > 1 THEN {VISIT_SEVERAL_CLICKS} "
+            if self._options.single_click
+            else ""
         )
         keys = "".join(f", {name}" for name in self.types)
+        kept = keys + (", fold" if fold else "") + (", period" if period else "")
         return (
-            f"SELECT *, CASE WHEN n_items = 0 THEN {VISIT_EMPTY} "
+            f"SELECT items{kept}, all_clicks & CAST({(1 << limit) - 1} AS BIGINT) AS clicks, "
+            f"CASE WHEN n_items = 0 THEN {VISIT_EMPTY} "
             f"WHEN n_items <> n_distinct THEN {VISIT_DUPLICATE} "
-            f"WHEN n_given <> bit_count(clicks) THEN {VISIT_UNSHOWN_CLICK} {several}"
+            f"WHEN n_given <> bit_count(all_clicks) THEN {VISIT_UNSHOWN_CLICK} {several}"
             f"ELSE {VISIT_OK} END AS flag "
-            f"FROM (SELECT items{keys}{fold}{period}, {bits or 'CAST(0 AS BIGINT)'} AS clicks, "
+            f"FROM (SELECT items{keys}{fold}{period}, {bits or 'CAST(0 AS BIGINT)'} AS all_clicks, "
             f"{n_items or '0'} AS n_items, coalesce({dialect.n_distinct.format('items')}, 0) AS n_distinct, "
             f"{n_given} AS n_given FROM log) AS one"
         )

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ FLAG_REASONS = {
 ACCEPTED = (COUNTED, OUTSIDE, BEYOND_LIMIT)
 """Reasons of rows that are not bad."""
 
+_DATE = re.compile(r"(\d{4,6})-(\d{1,2})-(\d{1,2})(?=[ T]\d|$)")
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _CLICKS = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 
@@ -138,6 +140,26 @@ def parse_click(value: object) -> int | None:
     if isinstance(value, bool | int | float) and value in (0, 1):
         return int(value)
     return None
+
+
+def is_time(value: object) -> bool:
+    """Return whether a value is a time, a number of seconds or milliseconds, or missing.
+
+    Examples
+    --------
+    >>> [is_time(value) for value in ("2026-01-31 08:15", "2026-1-31", 1767225600, "tomorrow", "2026-31-01")]
+    [True, True, True, False, False]
+    """
+    if not isinstance(value, str) or is_missing(value):
+        return True
+    found = _DATE.match(value.strip())
+    if found is None:
+        return False
+    try:
+        date(*map(int, found.groups()))
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +267,7 @@ class _RowJudge:
             value = row.get(names["clicked"])
             if not is_missing(value) and parse_click(value) is None:
                 yield BadRow(NOT_A_CLICK, place, names["clicked"], "must be 0 or 1", value)
-        if "time" in names and not is_missing(row.get(names["time"])):
+        if "time" in names and not is_time(row.get(names["time"])):
             yield BadRow(NOT_A_TIME, place, names["time"], "must be a time", row.get(names["time"]))
         if "propensity" in names:
             number = _number(row.get(names["propensity"]))
@@ -286,6 +308,8 @@ class _RowJudge:
 
     def _judge_visit(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:
         names = self._columns.names
+        if "time" in names and (is_missing(row.get(names["time"])) or not is_time(row.get(names["time"]))):
+            yield BadRow(NOT_A_TIME, place, names["time"], "must be a time", row.get(names["time"]))
         column = self._columns.items[0]
         cells = [row.get(name) for name in self._columns.items]
         items = [
