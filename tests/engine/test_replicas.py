@@ -36,6 +36,25 @@ def test_two_engines_on_one_file_learn_together(tmp_path: Path) -> None:
         assert first._runtime.staleness_seconds == second._runtime.staleness_seconds == 0.0
 
 
+def test_a_refresh_is_due_after_a_commit_that_follows_one_of_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, surface = tmp_path / "store.db", a_surface(refresh_seconds=60.0)
+    with (
+        SqliteStore(path) as one,
+        SqliteStore(path) as two,
+        a_ranker(surface, store=one, sync_seconds=60.0) as first,
+        a_ranker(surface, store=two, sync_seconds=60.0, random_bytes=seeded(2)) as second,
+    ):
+        shown = first.rank("new")
+        second.feedback(second.rank("new").id)
+        marks: list[int] = []
+        runtime = first._runtime
+        monkeypatch.setattr(runtime, "_mark_due", lambda: marks.append(runtime.version))
+        first.feedback(shown.id)
+        assert marks == [2]
+
+
 @pytest.mark.parametrize("refresh_seconds", [0.0, 0.01])
 def test_threads_that_share_a_ranker_count_every_feedback_once(refresh_seconds: float) -> None:
     clicks: Counter[str] = Counter()

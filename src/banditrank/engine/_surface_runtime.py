@@ -386,11 +386,12 @@ class SurfaceRuntime:
     def apply(self, change: Change) -> None:
         """Apply a change that this process committed."""
         self._own_version += 1
+        version = self._replica.version
         if self._replica.apply(change):
             self._replica.catch_up()
         # Otherwise a refresh is due already: waking the sync loop with every commit would slow requests down.
-        is_first = self._snapshots.policy.version >= change.version - 1
-        if is_first or self._replica.is_snapshot_due:
+        was_current = self._snapshots.policy.version >= version
+        if was_current or self._replica.is_snapshot_due:
             self._mark_due()
 
     def _observe(self, change: Change) -> None:
