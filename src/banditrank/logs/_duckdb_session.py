@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -188,13 +188,14 @@ def open_session(
             "memory_limit": memory_limit,
             "temp_directory": directory,
             "preserve_insertion_order": False,  # rows are written as they come
-            "enable_progress_bar": True,  # required by query_progress
-            "enable_progress_bar_print": False,
         }
         if threads is not None:
             settings["threads"] = threads
         for name, value in settings.items():
             connection.execute(f"SET {name} = $value", {"value": value})
+        with suppress(duckdb.InvalidInputException):  # in a notebook without ipywidgets there is no progress
+            connection.execute("SET enable_progress_bar = true")  # required by query_progress
+            connection.execute("SET enable_progress_bar_print = false")
         yield DuckDBSession(connection, duckdb, memory_limit, Path(directory))
 
 
