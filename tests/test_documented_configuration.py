@@ -22,7 +22,14 @@ from banditrank._cli.main import application
 from banditrank.service._configuration import CONFIG_VARIABLE, PREFIX, STORE_FILE_VARIABLE, variable_of
 from banditrank.service._settings import Settings
 
-TESTED_ELSEWHERE = {"bibtex", "html", "js", "python", "sh"}  # not configuration
+TESTED_ELSEWHERE = {
+    "bibtex",
+    "html",
+    "js",
+    "python",
+    "sh",
+    "text",
+}  # not configuration; text is an excerpt of a log
 
 
 def _blocks() -> Iterator[tuple[str, str, str]]:

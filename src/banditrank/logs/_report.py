@@ -237,7 +237,7 @@ def log_report(cube: ClickCube, *, level: float = 0.95) -> LogReport:
     >>> cube = ClickCube.from_visits(np.zeros(20_000), items, rng.random((20_000, 3)) < chances)
     >>> report = log_report(cube)
     >>> print(report.diagnosis.verdict)
-    The log tells positions and items apart; the worth of positions is known to ±10% or better.
+    The log tells positions and items apart: the worth of positions is known to ±10%.
     >>> report.rankings["personalized"]
     {'type-1': ('item-1', 'item-2', 'item-3')}
     """
