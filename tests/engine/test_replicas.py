@@ -47,6 +47,7 @@ def test_a_refresh_is_due_after_a_commit_that_follows_one_of_another_process(
         a_ranker(surface, store=two, sync_seconds=60.0, random_bytes=seeded(2)) as second,
     ):
         shown = first.rank("new")
+        first._engine._sync_loop.close()  # so that only the commit tells it of the other one
         second.feedback(second.rank("new").id)
         marks: list[int] = []
         runtime = first._runtime
