@@ -171,6 +171,16 @@ def test_a_model_that_does_not_fit_gives_way_to_cells() -> None:
     ("options", "error", "message"),
     [
         ({"targets": ["nothing"]}, UnknownNameError, "target"),
+        (
+            {"targets": ["equal:nush"]},
+            UnknownNameError,
+            r"^target .* \(did you mean equal:nash\?\), got 'equal:nush'",
+        ),
+        (
+            {"targets": ["equal:alpha:-1"]},
+            InvalidInputError,
+            "^target must be valid: .*, got 'equal:alpha:-1'",
+        ),
         ({"targets": []}, InvalidInputError, "at least one target"),
         ({"targets": {"new": [0, 0, 1]}}, InvalidInputError, "twice"),
         ({"targets": {"new": ["item-9", 0, 1]}}, UnknownNameError, "item-9"),

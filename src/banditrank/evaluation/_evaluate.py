@@ -228,12 +228,22 @@ def _as_target(  # noqa: PLR0911 - one for each kind of target
     if value == "personalized":
         return BestTarget(name or value, "personalized", UTILITARIAN)
     if kind == "equal":
-        utility = as_utility(parameter) if parameter else policy_options["utility"]
+        utility = _utility_of(value, parameter) if parameter else policy_options["utility"]
         return BestTarget(name or f"equal:{utility.name}", "equal", utility)
     if value in POLICY_NAMES:
         policy = make_policy(value, **policy_options)
         return PolicyTarget(name or policy_label(policy.describe()), policy, n_samples, seed)
     raise UnknownNameError("target", value, ("current", "personalized", "equal", "equal:nash", *POLICY_NAMES))
+
+
+def _utility_of(target: str, name: str) -> Utility:
+    """Return the utility of a target such as ``equal:nash``; errors name the target."""
+    try:
+        return as_utility(name)
+    except UnknownNameError as error:
+        raise UnknownNameError("target", target, [f"equal:{known}" for known in error.known]) from None
+    except InvalidInputError as error:
+        raise InvalidInputError("target", f"must be valid: {error.field} {error.rule}", target) from None
 
 
 def _policy_model(choice: EvaluationModelChoice) -> str:

@@ -1,5 +1,7 @@
 """``banditrank log evaluate``: what other rankings would have earned."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -16,6 +18,7 @@ from banditrank._cli.output import (
     make_table,
     write_json,
 )
+from banditrank.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,13 +78,17 @@ def evaluate_command(
     check_output_files(json_file, inputs=log.inputs)
 
     from banditrank.logs import diagnose, evaluate_known
+    from banditrank.policies._catalog import POLICY_NAMES
 
+    policies = split_names(policy)
+    for name in policies:
+        if name not in POLICY_NAMES:
+            raise UnknownNameError("--policy", name, POLICY_NAMES)
     cube = log.read()
     diagnosis = diagnose(cube)
-    policies = split_names(policy)
     default = ["current"] if policies else ["current", "personalized", "equal"]
     targets = [*(split_names(ranking) or default), *policies]
-    with announce_compilation():
+    with announce_compilation(), _name_option():
         known = evaluate_known(
             cube,
             diagnosis,
@@ -102,6 +109,17 @@ def evaluate_command(
     print_verdict(console, diagnosis)
     console.print()
     print_evaluation(console, known)
+
+
+@contextmanager
+def _name_option() -> Iterator[None]:
+    """Name the option instead of the target in errors."""
+    try:
+        yield
+    except InvalidInputError as error:
+        if error.field != "target":
+            raise
+        raise InvalidInputError("--ranking", error.rule, error.value) from None
 
 
 def print_evaluation(console: "Console", known: "KnownEvaluation") -> None:
