@@ -14,9 +14,11 @@ from banditrank.estimators._click_models._estimates_of_model import (
     ModelEstimates,
     cell_tables,
     empty_estimates,
+    has_single_position,
     lacks_misses,
 )
 from banditrank.estimators._click_models._goodness_of_fit import GoodnessOfFit, assess_fit
+from banditrank.estimators._click_models._item_position_graph import find_components
 from banditrank.estimators._click_models._models import MODELS
 from banditrank.estimators._click_models._parameters import ClickModelName, ModelParameters, check_model
 from banditrank.estimators._click_models._scores import ModelScores, score_by_fold
@@ -35,6 +37,7 @@ NOT_IDENTIFIED = "not identified"
 """What text says in place of an estimate that the log does not determine."""
 
 _MAX_LISTED_ITEMS = 10  # of a user type in a summary
+_MAX_LISTED_TYPES = 5  # in a note
 
 _ALL_CLICKED_NOTE = (
     "every display was clicked: displays without a click are probably missing, and nothing is identified"
@@ -358,6 +361,8 @@ def fit_click_model(
     estimates = MODELS[name].estimate(fitted, parameters, level)
     if lacks_misses(*cell_tables(cube)):
         estimates = empty_estimates(fitted, parameters)._replace(notes=(_ALL_CLICKED_NOTE,))
+    else:
+        estimates = _without_fixed_layouts(estimates, fitted)
     goodness = assess_fit(parameters, fitted)
     scores = score_by_fold(parameters, fitted).total()
     held = None
@@ -390,6 +395,34 @@ def fit_click_model(
         (*_notes(name), *estimates.notes),
         estimates.parameters,
     )
+
+
+def _without_fixed_layouts(estimates: ModelEstimates, cube: ClickCube) -> ModelEstimates:
+    """Return the estimates without those of user types whose clicked items were shown at one position each.
+
+    Cascade, dependent-click and user-browsing models tell position from item there by assumption alone.
+    """
+    displays, clicks = cell_tables(cube)
+    if has_single_position(displays):
+        return estimates
+    fixed = [i for i in range(len(displays)) if len(find_components(displays[i], clicks[i]).columns(0)) < 2]
+    if not fixed:
+        return estimates
+    for values in (
+        *(estimates.position_worth, estimates.position_intervals, estimates.examination),
+        *(estimates.item_appeal, estimates.item_intervals, estimates.examination_intervals),
+        *(estimates.continuation, estimates.continuation_intervals),
+    ):
+        if values is not None:
+            values[fixed] = np.nan
+    names = [cube.user_types[i] for i in fixed]
+    listed = ", ".join(names[:_MAX_LISTED_TYPES]) + (", …" if len(names) > _MAX_LISTED_TYPES else "")
+    who = "" if len(fixed) == len(displays) else f" for user types {listed}"
+    note = (
+        f"no clicked item was shown at two positions{who}: the log cannot tell position from item, and "
+        "nothing is identified"
+    )
+    return estimates._replace(notes=(*estimates.notes, note))
 
 
 def _with_one_type(cube: ClickCube) -> ClickCube:
