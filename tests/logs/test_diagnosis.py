@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,6 +131,7 @@ def test_logs_without_clicks_or_without_misses(rate: float, code: str) -> None:
     diagnosis = diagnose(all_or_none_clicked(rate))
     assert diagnosis.exit_code == 3
     assert codes(diagnosis) == [code]
+    assert diagnosis.user_types[0].n_clicks == rate * N * 5
     assert_prints_no_worth(diagnosis)
     assert not diagnosis.swaps
     assert not re.search(r"\d", diagnosis.summary()), "there is nothing to say in numbers"
@@ -150,6 +152,46 @@ def test_a_small_log_says_how_much_more_data_it_takes() -> None:
     assert small.swaps
     ratio = small.user_types[0].data_factor / large.user_types[0].data_factor
     assert 8 < ratio < 32, "the factor is inversely proportional to the data"
+
+
+def test_swaps_are_mentioned_only_if_they_are_listed() -> None:
+    # Of three user types, each with four imprecise positions, six swaps are listed.
+    problem = make_log_problem(0, n_user_types=3)
+    visits = simulate_visits(problem, "uniform", 900, "position-based", np.random.default_rng(0))
+    diagnosis = diagnose(visits.cube())
+    swapped = {swap.user_type for swap in diagnosis.swaps}
+    imprecise = [one for one in diagnosis.findings if one.code == "imprecise"]
+    assert 0 < len(swapped) < len(imprecise)
+    for finding in imprecise:
+        name = finding.text.partition(":")[0].removeprefix("User type ")
+        assert ("or the swaps below" in finding.text) == (name in swapped)
+
+
+def test_bad_rows_and_busy_users_are_findings() -> None:
+    rows = {"counted": 980, "clicked is not 0 or 1": 15, "outside since and until": 100, "item is missing": 5}
+    metadata = {
+        "rows": rows,
+        "first_rows": {"item is missing": "a.csv line 7"},
+        "busiest_user": {"rows": 5000, "mean_rows": 2.5},
+    }
+    diagnosis = diagnose(replace(simulated(40_000), metadata=metadata))
+    assert diagnosis.exit_code == 1
+    texts = {one.code: one.text for one in diagnosis.findings}
+    assert texts["bad-rows"] == (
+        "20 of 1,100 rows were left out: 15 clicked is not 0 or 1; 5 item is missing (first: a.csv line 7)."
+    )
+    assert "a user has 5,000 rows, where users have 2.5 on average" in texts["busy-user"]
+    assert diagnosis.to_dict()["rows"] == rows
+    assert diagnosis.to_dict()["first_rows"] == metadata["first_rows"]
+
+
+def test_propensities_are_checked() -> None:
+    visits = simulate_visits(PROBLEM, "uniform", 40_000, "position-based", np.random.default_rng(0))
+    right = diagnose(visits.cube(has_propensities=True))
+    assert codes(right) == ["several-clicks", "propensities"]
+    wrong = diagnose(visits._replace(propensities=visits.propensities * 2).cube(has_propensities=True))
+    assert "wrong-propensities" in codes(wrong)
+    assert "Propensities look wrong: at position 1 for type-1 the mean of 1/propensity is 5" in str(wrong)
 
 
 def test_separate_components_are_named() -> None:

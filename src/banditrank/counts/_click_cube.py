@@ -500,8 +500,8 @@ class ClickCube(Tabular):
 def merge_metadata(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of merged cubes.
 
-    Numbers of rows by reason are added, lists are joined without repetition, and of other values those that
-    both have in common are kept.
+    Numbers of rows by reason are added, lists are joined without repetition, of the busiest users the busier
+    one is kept, and of other values those that both have in common.
 
     Examples
     --------
@@ -519,6 +519,10 @@ def merge_metadata(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str
                 reason: value.get(reason, 0) + counts.get(reason, 0)
                 for reason in dict.fromkeys([*value, *counts])
             }
+        elif name == "first_rows":
+            merged[name] = {**(added or {}), **value}
+        elif name == "busiest_user" and added:
+            merged[name] = max(value, added, key=lambda busiest: busiest["rows"])
         elif isinstance(value, list) and isinstance(added, list):
             merged[name] = value + [each for each in added if each not in value]
         elif value == added:

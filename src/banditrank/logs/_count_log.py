@@ -445,7 +445,10 @@ class _Counter:
         busiest = None
         if "user" in self._columns.names:
             busy = self._engine.fetch(queries.busiest_users())
-            busiest = tuple(busy[name][0].as_py() for name in ("users", "n", "most"))
+            users, n_rows, most = (busy[name][0].as_py() for name in ("users", "n", "most"))
+            if users:
+                busiest = {"rows": most, "mean_rows": n_rows / users}
+                metadata["busiest_user"] = busiest
         warnings = [*self._warnings, *find_warnings(cube, busiest)]
         return replace(cube, metadata={**metadata, "warnings": warnings})
 

@@ -1,5 +1,7 @@
 """Warnings about a counted log: what is probably wrong with it, though no row is bad."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from banditrank.counts._click_cube import ClickCube
@@ -18,7 +20,7 @@ MAX_STANDARD_ERRORS = 4.0
 _MAX_LISTED = 5
 
 
-def find_warnings(cube: ClickCube, busiest: tuple[int, int, int] | None = None) -> list[str]:
+def find_warnings(cube: ClickCube, busiest: Mapping[str, float] | None = None) -> list[str]:
     """Return one line for each suspicion.
 
     Parameters
@@ -26,7 +28,7 @@ def find_warnings(cube: ClickCube, busiest: tuple[int, int, int] | None = None) 
     cube
         The counted log.
     busiest
-        Number of users, of their rows, and of rows of the busiest user; None if the log has no users.
+        ``rows`` of the busiest user, and ``mean_rows`` of all users; None if the log has no users.
 
     Examples
     --------
@@ -54,22 +56,37 @@ def find_warnings(cube: ClickCube, busiest: tuple[int, int, int] | None = None) 
     if rare:
         more = f" and {len(rare) - _MAX_LISTED} others" if len(rare) > _MAX_LISTED else ""
         warnings.append(f"user types with less than 1% of displays: {', '.join(rare[:_MAX_LISTED])}{more}")
-    if busiest is not None and busiest[0]:
-        users, rows, most = busiest
-        if most >= MIN_BOT_ROWS and most > BOT_RATIO * rows / users:
-            mean = rows / users
-            warnings.append(f"a user with {most:,} rows, where users have {mean:,.1f} on average: a bot?")
-    return warnings + _propensity_warnings(cube)
+    if busiest is not None and is_suspicious(busiest):
+        most, mean = busiest["rows"], busiest["mean_rows"]
+        warnings.append(f"a user with {most:,} rows, where users have {mean:,.1f} on average: a bot?")
+    wrong = find_wrong_propensities(cube)
+    return [*warnings, wrong] if wrong else warnings
 
 
-def _propensity_warnings(cube: ClickCube) -> list[str]:
+def is_suspicious(busiest: Mapping[str, float]) -> bool:
+    """Return whether the busiest user has so many rows that it may be a bot.
+
+    Parameters
+    ----------
+    busiest
+        ``rows`` of the busiest user, and ``mean_rows`` of all users.
+
+    Examples
+    --------
+    >>> is_suspicious({"rows": 5000, "mean_rows": 3.0}), is_suspicious({"rows": 90, "mean_rows": 3.0})
+    (True, False)
+    """
+    return busiest["rows"] >= MIN_BOT_ROWS and busiest["rows"] > BOT_RATIO * busiest["mean_rows"]
+
+
+def find_wrong_propensities(cube: ClickCube) -> str:
     """Return a line if the mean of 1/p at a position is not the number of items that were shown there.
 
     For right propensities, each item's sum of 1/p over the displays at a position is the number of displays
-    in expectation.
+    in expectation. Empty if the log has no propensities, or they look right.
     """
     if not cube.has_propensities:
-        return []
+        return ""
     displays, weights, squares = (
         cube.table(values) for values in (cube.cells.displays, cube.cells.weights, cube.cells.squared_weights)
     )
@@ -85,5 +102,5 @@ def _propensity_warnings(cube: ClickCube) -> list[str]:
             if abs(mean - n_items) > MAX_STANDARD_ERRORS * error:
                 where = f"at position {k + 1} for {name}"
                 what = f"the mean of 1/propensity is {mean:.3g}, and {n_items} items were shown there"
-                return [f"propensities look wrong: {where} {what}"]
-    return []
+                return f"propensities look wrong: {where} {what}"
+    return ""

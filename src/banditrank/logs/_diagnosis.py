@@ -6,7 +6,8 @@ the log is not what it seems.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
 
@@ -24,7 +25,9 @@ from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._click_models._position_based import fit_position_based
 from banditrank.estimators._distributions import chi_square_survival
 from banditrank.estimators._position_based_intervals import eliminate_means
+from banditrank.logs._count_warnings import find_wrong_propensities, is_suspicious
 from banditrank.logs._drift import Drift, find_drift
+from banditrank.logs._row_groups import ACCEPTED
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +37,7 @@ Severity: TypeAlias = Literal["fine", "warning", "unknowable"]
 EXIT_CODES: dict[Severity, int] = {"fine": 0, "warning": 1, "unknowable": 3}
 """Exit code of each severity; 2 is that of invalid input."""
 
+_FUTILE = ("no-clicks", "all-clicked", "positions-are-noise")  # findings that swaps would not mend
 _LEVEL = 0.95
 _MAX_SWAPS = 6
 _MAX_NAMES = 5
@@ -165,6 +169,10 @@ class LogDiagnosis(Tabular):
         Test of whether click rates are products of item and position.
     target
         Relative precision that is asked for.
+    rows
+        Number of rows that were counted, and that were left out by reason; empty if the cube does not tell.
+    first_rows
+        Place of the first row of each reason.
     """
 
     verdict: str
@@ -175,6 +183,8 @@ class LogDiagnosis(Tabular):
     drift: Drift
     goodness_of_fit: GoodnessOfFit
     target: float
+    rows: Mapping[str, int]
+    first_rows: Mapping[str, str]
 
     @property
     def exit_code(self) -> int:
@@ -224,6 +234,8 @@ class LogDiagnosis(Tabular):
                 ],
             },
             "misfit_p_value": _finite(self.goodness_of_fit.p_value),
+            "rows": dict(self.rows),
+            "first_rows": dict(self.first_rows),
         }
 
     def _columns(self) -> Columns:
@@ -272,18 +284,28 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     if not displays.any():
         raise InvalidInputError("cube", "must have displays", "none")
     parameters = fit_position_based(cube)
-    counted = np.zeros_like(clicks) if lacks_misses(displays, clicks) else clicks  # rates need misses
+    compared = np.zeros_like(clicks) if lacks_misses(displays, clicks) else clicks  # rates need misses
     types = tuple(
-        _diagnose_type(cube, i, displays[i], counted[i], parameters, target) for i in range(displays.shape[0])
+        _diagnose_type(cube, i, displays[i], compared[i], parameters, target)
+        for i in range(displays.shape[0])
+    )
+    types = tuple(
+        replace(one, n_clicks=float(clicked.sum())) for one, clicked in zip(types, clicks, strict=True)
     )
     goodness = assess_fit(parameters, cube)
     drift = find_drift(cube)
+    missing = _find_missing(cube, displays, clicks)
+    equal = _find_equal_positions(displays, clicks, parameters, types, target)
+    is_futile = any(one.code in _FUTILE for one in (*missing, *equal))
+    swaps = () if is_futile else _plan_swaps(cube, displays, clicks, types, target)
     findings = [
-        *_find_missing(cube, displays, clicks),
+        *missing,
         *_find_unknowable(displays, types),
-        *_find_imprecise(types, target),
-        *_find_equal_positions(displays, clicks, parameters, types, target),
+        *_find_imprecise(types, target, {swap.user_type for swap in swaps}),
+        *equal,
         *_find_suspicious(cube, displays, clicks),
+        *_find_bad_rows(cube),
+        *_find_propensities(cube),
     ]
     is_testable = not any(one.code in {"no-clicks", "all-clicked"} for one in findings)
     if is_testable and goodness.is_misfit:
@@ -309,8 +331,6 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     findings.sort(key=lambda one: order.index(one.severity))
     severity: Severity = findings[0].severity if findings else "fine"
     codes = {one.code for one in findings}
-    is_futile = bool(codes & {"no-clicks", "all-clicked", "positions-are-noise"})
-    swaps = () if is_futile else _plan_swaps(cube, displays, clicks, types, target)
     return LogDiagnosis(
         _verdict(severity, codes, types, target),
         severity,
@@ -320,6 +340,8 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
         drift,
         goodness,
         target,
+        dict(cube.metadata.get("rows", {})),
+        dict(cube.metadata.get("first_rows", {})),
     )
 
 
@@ -431,7 +453,7 @@ def _find_unknowable(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> 
     """Return findings about positions and items that cannot be compared."""
     findings: list[Finding] = []
     shown = displays.sum(axis=(0, 1)) > 0
-    clicked = [one for one in types if one.n_clicks > 0]
+    clicked = [one for one in types if one.components]
     if not clicked:
         return findings
     if shown.sum() == 1:
@@ -485,7 +507,9 @@ def _find_separate(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> li
     return findings
 
 
-def _find_imprecise(types: tuple[UserTypeDiagnosis, ...], target: float) -> list[Finding]:
+def _find_imprecise(
+    types: tuple[UserTypeDiagnosis, ...], target: float, swapped_types: set[str]
+) -> list[Finding]:
     findings = []
     for one in types:
         if not one.is_position_known.any():
@@ -498,10 +522,11 @@ def _find_imprecise(types: tuple[UserTypeDiagnosis, ...], target: float) -> list
             )
             findings.append(Finding("unclicked-position", "warning", text))
         elif (factor := (known[worst] / math.log1p(target)) ** 2) > _MIN_FACTOR:
+            alternative = ", or the swaps below" if one.user_type in swapped_types else ""
             text = (
                 f"User type {one.user_type}: the worth of position {worst + 1} is known to "
                 f"{_precision(known[worst])} only; ±{target:.0%} takes about {_times(factor)} as much data "
-                "like this, or the swaps below."
+                f"like this{alternative}."
             )
             findings.append(Finding("imprecise", "warning", text))
     return findings
@@ -577,6 +602,38 @@ def _find_suspicious(cube: ClickCube, displays: Floats, clicks: Floats) -> list[
         text = f"{share:.1%} of the visits have several clicks: the single-look model does not hold."
         findings.append(Finding("several-clicks", "fine", text))
     return findings
+
+
+def _find_bad_rows(cube: ClickCube) -> list[Finding]:
+    """Return findings about rows that were left out, and about a user with too many rows."""
+    findings = []
+    rows, first = (cube.metadata.get(name, {}) for name in ("rows", "first_rows"))
+    bad = {reason: count for reason, count in rows.items() if count and reason not in ACCEPTED}
+    if bad:
+        parts = [
+            f"{count:,} {reason}" + (f" (first: {first[reason]})" if reason in first else "")
+            for reason, count in bad.items()
+        ]
+        text = f"{sum(bad.values()):,} of {sum(rows.values()):,} rows were left out: {'; '.join(parts)}."
+        findings.append(Finding("bad-rows", "warning", text))
+    busiest = cube.metadata.get("busiest_user")
+    if busiest is not None and is_suspicious(busiest):
+        text = (
+            f"Suspicious rows: a user has {busiest['rows']:,} rows, where users have "
+            f"{busiest['mean_rows']:,.1f} on average, as programs do."
+        )
+        findings.append(Finding("busy-user", "warning", text))
+    return findings
+
+
+def _find_propensities(cube: ClickCube) -> list[Finding]:
+    if not cube.has_propensities:
+        return []
+    wrong = find_wrong_propensities(cube)
+    if wrong:
+        return [Finding("wrong-propensities", "warning", f"{wrong[:1].upper()}{wrong[1:]}.")]
+    text = "Propensities are logged, and their inverses add up to the number of items at each position."
+    return [Finding("propensities", "fine", text)]
 
 
 def _plan_swaps(
