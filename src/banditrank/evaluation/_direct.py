@@ -152,7 +152,8 @@ class _StepWeights(NamedTuple):
         laplacian = np.diag(of_columns[used]) - weights[used] @ shares[used].T
         eliminated = (by_column - shares @ by_item)[used]
         # What is eliminated has no part in the null space, so that the smallest ridge serves as inverse.
-        ridge = _RIDGE * max(laplacian.trace(), 1e-300) / max(used.size, 1)
+        # Relative to the information before elimination: with a single position nothing is left of it.
+        ridge = _RIDGE * max(of_columns.sum(), 1e-300) / max(used.size, 1)
         direction[used] = np.linalg.solve(laplacian + ridge * np.eye(used.size), eliminated)
         # Of the score of an item: its own step, and what the columns take of it.
         of_item_scores = (by_item - weights.T @ direction) * inverse

@@ -15,6 +15,7 @@ from banditrank.logs._diagnosis import LogDiagnosis
 
 _WITHOUT_RATES = ("no-clicks", "all-clicked")
 _WITHOUT_POSITIONS = ("positions-are-noise", "single-position", "fixed-layout")
+_WITH_RANKINGS = ("single-position",)  # click rates compare items at one position
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,22 @@ def find_withheld(diagnosis: LogDiagnosis) -> Withheld:
     """Return what a diagnosis rules out.
 
     Without rates nothing is reported. A log that cannot tell position from item does not teach rankings, even
-    if each cell was shown: an item that would be better at another position was never shown there.
+    if each cell was shown: an item that would be better at another position was never shown there. A log with
+    a single position does: click rates compare its items.
     """
     reasons = {one.code: one.text for one in diagnosis.findings}
     for code in _WITHOUT_RATES:
         if code in reasons:
             return Withheld(reasons[code], reasons[code], reasons[code])
     positions = next((reasons[code] for code in _WITHOUT_POSITIONS if code in reasons), "")
-    rankings = next((one.text for one in diagnosis.findings if one.severity == "unknowable"), "")
+    rankings = next(
+        (
+            one.text
+            for one in diagnosis.findings
+            if one.severity == "unknowable" and one.code not in _WITH_RANKINGS
+        ),
+        "",
+    )
     return Withheld(positions=positions, rankings=rankings)
 
 
