@@ -105,6 +105,24 @@ def test_a_column_for_each_position_is_counted_like_a_list() -> None:
     assert cube.metadata["guessed"]["items"] == "item_1 to item_4"
 
 
+def test_lists_of_a_row_a_visit_are_those_of_a_row_a_display() -> None:
+    wide = pd.DataFrame(to_wide(LOG)).drop(columns="clicks")
+    expected = count(LOG, LogColumns(user="", time=""), max_lists=25)
+    assert 5 < expected.lists.visits.sum() < 60
+    assert_same_cube(count(wide, max_lists=25), expected)
+
+
+def test_lists_without_ids_are_a_sample_at_equal_steps() -> None:
+    # 900 visits show one list, and 100 show others: the most frequent list must not crowd out the others.
+    rows = [{"items": ["a", "b"], "clicked_items": ["b"] if n % 9 == 0 else []} for n in range(900)]
+    rows += [{"items": [f"item-{n}", "b"], "clicked_items": [f"item-{n}"]} for n in range(100)]
+    lists = count(pd.DataFrame(rows), max_lists=100).lists
+    assert lists.visits.sum() == 100
+    assert lists.visits[lists.clicks == 0].sum() == pytest.approx(80, abs=1)
+    assert lists.visits[lists.clicks == 1].sum() == pytest.approx(10, abs=1)
+    assert lists.visits[lists.clicks == 2].sum() == pytest.approx(10, abs=1)
+
+
 def test_aggregated_rows_are_added() -> None:
     grouped = LOG.groupby(["segment", "item", "position"], as_index=False).agg(
         impressions=("clicked", "size"), clicks=("clicked", "sum")

@@ -88,7 +88,10 @@ class CubeVisits(NamedTuple):
 
 
 class CubeLists(NamedTuple):
-    """Distinct ranking lists with their clicks, and how often each occurred.
+    """Distinct ranking lists of a sample of visits with their clicks, and how often each occurred.
+
+    All visits have the same probability to be in the sample, so that each stands for the visits of its user
+    type over those in the sample.
 
     Attributes
     ----------
@@ -99,7 +102,7 @@ class CubeLists(NamedTuple):
     clicks
         Clicked positions as bits, position k as 2ᵏ, shape (L,).
     visits
-        Number of visits, shape (L,).
+        Number of visits in the sample, shape (L,).
     """
 
     fold: Indices

@@ -115,8 +115,9 @@ def count_log(
         ``refuse``: raise an error that names the first bad row; ``drop``: leave them out, and list their
         number by reason in the metadata of the cube.
     max_lists
-        Maximum number of visits, sampled by a hash, whose ranking lists are retained; up to 5,000,000. That
-        no item is twice in a visit is checked in this sample.
+        Number of visits, sampled by a hash of their id, whose ranking lists are retained; up to 5,000,000.
+        It is met on average; a visit of a log with a row for each visit is sampled by its user if it has no
+        id, and at equal steps if it has neither. That no item is twice in a visit is checked in this sample.
     memory_limit, temporary_directory, threads
         See `banditrank.logs._duckdb_session.open_session`; results do not depend on them.
     master
@@ -319,7 +320,10 @@ class _Counter:
             is_kept &= ~table.is_missing(name)
         if "period" in table.names:
             is_kept &= ~table.is_missing("period")
-        lists = self._engine.fetch(queries.list_counts(max_lists)) if max_lists else None
+        lists = None
+        if max_lists:
+            n_visits = sum(visits["n"].to_numpy()[visits["flag"].to_numpy() == VISIT_OK].tolist())
+            lists = self._engine.fetch(queries.list_counts(n_visits, max_lists, limit))
         rows = reasons.count(row_counts.integers("n"))
         return _Result(table, is_kept, rows, visits, lists)
 

@@ -322,19 +322,45 @@ class CountQueries:
         inner = "".join(f", {name} AS visit_{name}" for name in self.types)
         sampled = (
             f"SELECT session AS visit, fold, clicks{inner} FROM visits "
-            f"WHERE {self._sample_bucket('session')} < {n_buckets} AND flag = {VISIT_OK}"
+            f"WHERE {self._sample_bucket('session', self._kinds['session'])} < {n_buckets} "
+            f"AND flag = {VISIT_OK}"
         )
         return (
             f"SELECT visit{outer}, fold, sampled.clicks AS clicks, {self._position()} AS position, item "
             f"FROM log JOIN ({sampled}) AS sampled ON log.session = sampled.visit WHERE {self._is_valid()}"
         )
 
-    def list_counts(self, limit: int) -> str:
-        """Return the distinct lists of a log with a row for each visit, the most frequent ones."""
-        keys = [*self.types, *(["fold"] if self.has_folds else []), "items", "clicks"]
+    def list_counts(self, n_visits: int, max_lists: int, longest: int) -> str:
+        """Return the distinct lists of a log with a row for each visit, of a sample of at most ``max_lists``.
+
+        Each visit is in the sample with the same probability. Visits are sampled by a hash of their id, or
+        else of their user. Without ids, visits at equal steps are taken in the order of their clicks and
+        items.
+
+        Parameters
+        ----------
+        n_visits
+            Number of visits that are not flagged.
+        max_lists
+            Maximum number of visits in the sample.
+        longest
+            Number of items of the longest list.
+        """
+        keys = ", ".join([*self.types, *(["fold"] if self.has_folds else []), "items", "clicks"])
+        counted = f"SELECT {keys}, count(*) AS n FROM visits WHERE flag = {VISIT_OK}"
+        if n_visits <= max_lists:
+            return f"{counted} GROUP BY ALL"
+        if self.has_folds:
+            return f"{counted} AND bucket < {SAMPLE_BUCKETS * max_lists // n_visits} GROUP BY ALL"
+        texts = [*self.types, *(self._dialect.element.format("items", k) for k in range(longest))]
+        order = ", ".join(["clicks", *(f"coalesce(CAST({text} AS STRING), '')" for text in texts)])
+        steps = " - ".join(
+            f"floor(CAST({end} AS DOUBLE) * {max_lists} / {n_visits})" for end in ("last", "(last - n)")
+        )
         return (
-            f"SELECT {', '.join(keys)}, count(*) AS n FROM visits WHERE flag = {VISIT_OK} GROUP BY ALL "
-            f"ORDER BY n DESC, {', '.join(keys)} LIMIT {limit}"
+            f"SELECT {keys}, n FROM (SELECT {keys}, CAST({steps} AS BIGINT) AS n "
+            f"FROM (SELECT *, sum(n) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS last "
+            f"FROM ({counted} GROUP BY ALL) AS lists) AS cumulated) AS sampled WHERE n > 0"
         )
 
     def busiest_users(self) -> str:
@@ -368,10 +394,12 @@ class CountQueries:
             for k, (element, hit) in enumerate(zip(elements, hits, strict=True))
         )
         n_items = " + ".join(f"CASE WHEN {element} IS NOT NULL THEN 1 ELSE 0 END" for element in elements)
-        fold = ""
+        fold = bucket = ""
         if self.has_folds:
             role = "user" if self._has_user else "session"
             fold = f", {self._fold_of(_ALIASES.get(role, role), self._kinds[role])} AS fold"
+            role = "session" if self.has_sessions else "user"
+            bucket = f", {self._sample_bucket(_ALIASES.get(role, role), self._kinds[role])} AS bucket"
         period = f", {self._period()} AS period" if self._options.period else ""
         several = (
             f"WHEN bit_count(all_clicks) > 1 THEN {VISIT_SEVERAL_CLICKS} "
@@ -379,14 +407,14 @@ class CountQueries:
             else ""
         )
         keys = "".join(f", {name}" for name in self.types)
-        kept = keys + (", fold" if fold else "") + (", period" if period else "")
+        kept = keys + (", fold, bucket" if fold else "") + (", period" if period else "")
         return (
             f"SELECT items{kept}, all_clicks & CAST({(1 << limit) - 1} AS BIGINT) AS clicks, "
             f"CASE WHEN n_items = 0 THEN {VISIT_EMPTY} "
             f"WHEN n_items <> n_distinct THEN {VISIT_DUPLICATE} "
             f"WHEN n_given <> bit_count(all_clicks) THEN {VISIT_UNSHOWN_CLICK} {several}"
             f"ELSE {VISIT_OK} END AS flag "
-            f"FROM (SELECT items{keys}{fold}{period}, {bits or 'CAST(0 AS BIGINT)'} AS all_clicks, "
+            f"FROM (SELECT items{keys}{fold}{bucket}{period}, {bits or 'CAST(0 AS BIGINT)'} AS all_clicks, "
             f"{n_items or '0'} AS n_items, coalesce({dialect.n_distinct.format('items')}, 0) AS n_distinct, "
             f"{n_given} AS n_given FROM log) AS one"
         )
@@ -569,8 +597,8 @@ class CountQueries:
     def _fold_of(self, column: str, kind: ColumnKind) -> str:
         return f"CAST({self._hash(column, kind, 1103515245, 1)} % {N_FOLDS} AS INTEGER)"
 
-    def _sample_bucket(self, column: str) -> str:
-        return f"{self._hash(column, self._kinds['session'], 747796405, 9)} % {SAMPLE_BUCKETS}"
+    def _sample_bucket(self, column: str, kind: ColumnKind) -> str:
+        return f"{self._hash(column, kind, 747796405, 9)} % {SAMPLE_BUCKETS}"
 
     def _hash(self, column: str, kind: ColumnKind, factor: int, digit: int) -> str:
         """Return a hash that is the same in all engines, and for a number and its text."""

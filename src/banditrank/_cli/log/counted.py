@@ -36,6 +36,12 @@ def report_counting(cube: "ClickCube", output: Path, json_file: str | None) -> N
         f"banditrank {__version__}",
         soft_wrap=True,
     )
+    retained = cube.lists.visits.sum()
+    if 0 < retained < cube.n_visits:
+        console.print(
+            f"ranking lists of {retained:,.0f} visits, a sample: each stands for "
+            f"{cube.n_visits / retained:,.1f} visits",
+        )
     guessed: Mapping[str, str] = metadata.get("guessed", {})
     if guessed:
         console.print("guessed columns: " + ", ".join(f"{role} {name}" for role, name in guessed.items()))
