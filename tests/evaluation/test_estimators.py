@@ -5,10 +5,10 @@ from helpers.value_study import true_values
 from scipy import stats
 
 from banditrank.counts._click_cube import ClickCube
+from banditrank.estimators._distributions import chi_square_quantile
 from banditrank.evaluation import gamma_interval
 from banditrank.evaluation._cells import effective_visits, unsupported_cells, value_by_cells
 from banditrank.evaluation._direct import value_by_model
-from banditrank.evaluation._distributions import chi_square_quantile
 from banditrank.evaluation._inverse_propensity import clipped_share, value_by_ips, value_by_snips
 from banditrank.evaluation._log_cells import LogCells, log_cells
 from banditrank.evaluation._log_model import fit_log_model

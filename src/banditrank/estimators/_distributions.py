@@ -1,6 +1,7 @@
 """Tail probabilities and quantiles of the chi-square and Student distributions, without SciPy."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +10,7 @@ _MAX_TERMS = 10_000
 _PRECISION = 1e-15
 _TINY = 1e-300
 _BISECTIONS = 200
+_LARGE_FREEDOM = 20_000.0  # from here on, quantiles by the normal cube root are exact to seven digits
 _MANY_DEGREES = 1e5  # from here on, the cube root of a chi-square variable is normal to many digits
 
 
@@ -31,6 +33,50 @@ def chi_square_survival(statistic: float, degrees: float) -> float:
         z = ((statistic / degrees) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
         return 0.5 * math.erfc(z / math.sqrt(2))
     return _upper_gamma(degrees / 2.0, statistic / 2.0)
+
+
+def chi_square_quantile(probability: float, freedom: float) -> float:
+    """Return the value that a chi-square variable does not exceed with a probability.
+
+    Parameters
+    ----------
+    probability
+        From 0 to below 1.
+    freedom
+        Degrees of freedom, above 0; not necessarily whole.
+
+    Examples
+    --------
+    >>> round(chi_square_quantile(0.975, 2), 6)  # −2 ln 0.025
+    7.377759
+    >>> round(chi_square_quantile(0.975, 100_000))
+    100878
+    """
+    if probability <= 0:
+        return 0.0
+    z, spread = NormalDist().inv_cdf(probability), 2 / (9 * freedom)
+    start = freedom * (1 - spread + z * math.sqrt(spread)) ** 3  # Wilson and Hilferty (1931)
+    if freedom > _LARGE_FREEDOM:
+        return start
+    shape = freedom / 2
+    if start <= 0.01 * freedom:  # the power law at 0
+        start = 2 * math.exp((math.log(probability) + math.lgamma(shape + 1)) / shape)
+    low, high, value = 0.0, math.inf, max(start, _TINY)
+    for _ in range(200):
+        error = (1 - probability) - chi_square_survival(value, freedom)  # increases with the value
+        if error < 0:
+            low = value
+        else:
+            high = value
+        log_density = (shape - 1) * math.log(value / 2) - value / 2 - math.lgamma(shape) - math.log(2)
+        step = error * math.exp(min(700.0, -log_density))
+        following = value - step
+        if not low < following < high:
+            following = (low + high) / 2 if high < math.inf else 2 * value
+        if abs(following - value) <= 1e-13 * value:
+            return following
+        value = following
+    return value
 
 
 def _upper_gamma(shape: float, x: float) -> float:

@@ -8,7 +8,7 @@ weights, and is the exact Poisson interval where all weights are equal.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.evaluation._distributions import chi_square_quantile
+from banditrank.estimators._distributions import chi_square_quantile
 
 Floats = NDArray[np.float64]
 
