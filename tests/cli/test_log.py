@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.command_line import check_refusal, run
 from helpers.csv_logs import PROBLEM, SEGMENTS, write_csv_log
@@ -123,6 +124,40 @@ def test_rankings_are_evaluated(capsys: pytest.CaptureFixture, log: Log) -> None
     assert list(values) == ["current", "personalized", "candidate"]
     assert values["personalized"]["is_cross_fitted"]
     assert values["personalized"]["value"]["value"] > values["current"]["value"]["value"]
+
+
+def test_the_rankings_of_a_column_are_evaluated(
+    capsys: pytest.CaptureFixture, log: Log, folder: Path
+) -> None:
+    rows = pd.read_csv(folder / "clicks.csv", dtype=str)
+    # The candidate turns each ranking over: as the item of a row, and as the list of a visit.
+    reverse = (4 - rows["slot"].astype(int)).astype(str)
+    turned = rows.assign(slot=reverse)[["session", "slot", "item"]].rename(columns={"item": "candidate"})
+    rows = rows.merge(turned, on=["session", "slot"])
+    rows.to_csv("long.csv", index=False)
+    by_visit = rows.groupby("session", sort=False)
+    wide = by_visit.agg(segment=("segment", "first"), items=("item", "|".join), other=("candidate", "|".join))
+    wide["clicked_items"] = ["|".join(visit.loc[visit["clicked"] == "1", "item"]) for _, visit in by_visit]
+    wide.reset_index().to_csv("wide.csv", index=False)
+    options = ["--model", "position-based", "--json", "-"]
+    values = []
+    for name, column in (("long.csv", "candidate"), ("wide.csv", "other")):
+        targets = ["--ranking", f"current,column:{column}"]
+        status, output, _ = run(capsys, "log", "evaluate", name, *targets, *options)
+        assert status == 0
+        current, candidate = json.loads(output)["evaluation"]["targets"]
+        assert candidate["name"] == f"column:{column}"
+        assert candidate["value"]["value"] == pytest.approx(
+            current["value"]["value"], rel=0.1
+        )  # random rankings
+        values.append(candidate["value"]["value"])
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+    missing = ["log", "evaluate", "long.csv", "--ranking", "column:candidat"]
+    check_refusal(
+        capsys, missing, r"--ranking: column must be one of .* \(did you mean candidate\?\)", lines=2
+    )
+    cube = ["log", "evaluate", log("cube"), "--ranking", "column:candidate"]
+    check_refusal(capsys, cube, "--ranking must not be a column for a cube")
 
 
 def test_a_surface_starts_learned(capsys: pytest.CaptureFixture, log: Log) -> None:

@@ -53,6 +53,49 @@ def test_columns_are_given_and_dropped_rows_are_listed(capsys: pytest.CaptureFix
     assert "left out: clicked is not 0 or 1 1 bad.csv line 4" in " ".join(output.split())
 
 
+MAPPING = """
+type = "segment"
+position = "place"
+without = ["user", "time"]
+first-position = 1
+bad-rows = "drop"
+"""
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_mapping_names_columns_and_the_command_line_takes_precedence(capsys: pytest.CaptureFixture) -> None:
+    Path("log.toml").write_text(MAPPING)
+    given = ["--mapping", "log.toml", "--position", "slot", "--json", "-"]
+    status, output, _ = run(capsys, "log", "count", "bad.csv", *given, "-o", "cube")
+    document = json.loads(output)
+    assert status == 0
+    assert document["columns"]["position"] == ["slot"]
+    assert document["columns"]["user_type"] == ["segment"]
+    assert set(document["guessed"]) == {"item", "clicked"}
+    assert document["rows"]["clicked is not 0 or 1"] == 1
+    check_refusal(
+        capsys, ["log", "fit", "cube", "--mapping", "log.toml"], "--mapping must not be given for a cube"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("itm = 'a'", r"option in log.toml must be one of .* \(did you mean item\?\), got 'itm'"),
+        ("item = 3", "log.toml: item must be text, got 3"),
+        ("type = 3", "log.toml: type must be text or a list of texts, got 3"),
+        ("first-position = 'one'", "log.toml: first-position must be a whole number, got 'one'"),
+        ("item =", r"--mapping must be a TOML file \(.*\), got 'log.toml'"),
+        (None, r"--mapping must be readable \(no such file or directory\), got 'log.toml'"),
+    ],
+)
+@pytest.mark.usefixtures("directory")
+def test_a_bad_mapping_is_one_line(capsys: pytest.CaptureFixture, text: str | None, message: str) -> None:
+    if text is not None:
+        Path("log.toml").write_text(text)
+    check_refusal(capsys, ["log", "count", "log.csv", "--mapping", "log.toml", "--output", "cube"], message)
+
+
 @pytest.mark.usefixtures("directory")
 def test_cubes_are_merged(capsys: pytest.CaptureFixture) -> None:
     run(capsys, "log", "count", "log.csv", "-o", "a")

@@ -26,15 +26,25 @@ def run(
     return stopped.value.code, streams.out, error
 
 
-def check_refusal(capsys: pytest.CaptureFixture, arguments: list[str], message: str) -> None:
-    """Assert that a command fails with status 2 and one line, and changes no file."""
+def check_refusal(
+    capsys: pytest.CaptureFixture, arguments: list[str], message: str, *, lines: int = 1
+) -> None:
+    """Assert that a command fails with status 2 and one line, and changes no file.
+
+    Parameters
+    ----------
+    capsys, arguments, message
+        Captured streams, the command, and a pattern of the last line.
+    lines
+        Number of lines: more than one if the command announces something first.
+    """
     before = contents()
     status, output, complaint = run(capsys, *arguments)
     assert status == 2
     assert output == ""
-    assert complaint.count("\n") == 1
+    assert complaint.count("\n") == lines
     assert complaint.startswith("banditrank: ")
-    assert re.search(message, complaint)
+    assert re.search(message, complaint.splitlines()[-1])
     assert contents() == before, "bad input must change nothing"
 
 

@@ -9,6 +9,12 @@ import typer
 from banditrank import __version__
 from banditrank._cli.command import OptionErrorCommand, examples
 from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
+from banditrank._cli.reading import (
+    MemoryLimitOption,
+    TemporaryDirectoryOption,
+    ThreadsOption,
+    reading_progress,
+)
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -23,7 +29,6 @@ data_commands = typer.Typer(
 )
 
 _ESTIMATORS = ("paper", "likelihood")
-_PROGRESS_STEPS = 1000
 
 
 @data_commands.callback()
@@ -59,21 +64,9 @@ def kdd2012_command(
     positions: Annotated[
         str, typer.Option(help="Comma-separated positions to include, of 1, 2 and 3.")
     ] = "1,2",
-    memory_limit: Annotated[
-        str, typer.Option(help="Memory limit of DuckDB, at least 100MB; it spills to disk.")
-    ] = "2GB",
-    temporary_directory: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory that DuckDB spills to.",
-            show_default="the system's temporary directory",
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option("--workers", help="Number of threads, up to 1024.", show_default="one per processor"),
-    ] = None,
+    memory_limit: MemoryLimitOption = "2GB",
+    temporary_directory: TemporaryDirectoryOption = None,
+    threads: ThreadsOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Estimate the paper's Table 1 from the files of KDD Cup 2012.
@@ -92,17 +85,8 @@ def kdd2012_command(
     from banditrank.logs.kdd2012._diagnosis import diagnose
     from banditrank.logs.kdd2012._extraction import extract
     from banditrank.model._catalog import kdd2012
-    from banditrank.simulation._progress import progress_bar
 
-    with progress_bar("reading", _PROGRESS_STEPS, shown=None) as advance:
-        finished_steps = 0
-
-        def show_progress(share: float) -> None:
-            nonlocal finished_steps
-            steps = int(share * _PROGRESS_STEPS) - finished_steps
-            advance(steps)
-            finished_steps += steps
-
+    with reading_progress("reading") as show_progress:
         found = extract(
             training,
             profiles,

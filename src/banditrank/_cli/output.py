@@ -47,6 +47,14 @@ WorkersOption = Annotated[
         help="Number of replications that run in parallel, up to 1024.", show_default="one per processor"
     ),
 ]
+UtilityOption = Annotated[
+    str,
+    typer.Option(
+        help="Utility that equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
+        "sigmoid:STEEPNESS:MIDPOINT or ramp:BEGIN:END."
+    ),
+]
+TreatmentOption = Annotated[str, typer.Option(help="Treatment of policies: personalized or equal.")]
 SeedOption = Annotated[int, typer.Option(help="Random seed; results do not depend on the number of workers.")]
 
 

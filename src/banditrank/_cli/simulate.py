@@ -12,6 +12,7 @@ from banditrank._cli.output import (
     BackendOption,
     JsonOption,
     SeedOption,
+    UtilityOption,
     WorkersOption,
     announce_compilation,
     check_output_files,
@@ -62,13 +63,7 @@ def simulate_command(
             show_default="personalized; without --policy, both",
         ),
     ] = None,
-    utility: Annotated[
-        str,
-        typer.Option(
-            help="Utility that equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
-            "sigmoid:STEEPNESS:MIDPOINT or ramp:BEGIN:END."
-        ),
-    ] = "utilitarian",
+    utility: UtilityOption = "utilitarian",
     coefficient: Annotated[
         float | None,
         typer.Option(

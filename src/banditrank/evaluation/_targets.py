@@ -200,6 +200,51 @@ def fixed_target(value: Any, names: Names, *, name: str | None = None) -> FixedT
     return FixedTarget(label, tuple(((1.0, ranking),) for _ in names.user_types))
 
 
+def mixture_target(
+    counts: Mapping[str, Mapping[Sequence[str], float]], names: Names, *, name: str
+) -> FixedTarget:
+    """Return the target of rankings that were counted by user type.
+
+    Parameters
+    ----------
+    counts
+        Number of visits by user type and ranking. Items beyond the positions of the log are left out, and
+        user types that the log does not have are ignored.
+    names
+        Names of the log.
+    name
+        Name in results.
+
+    Raises
+    ------
+    InvalidInputError
+        If a user type has no ranking, or a ranking is not valid.
+    UnknownNameError
+        If the log has no such item.
+    """
+    index = {item: number for number, item in enumerate(names.items)}
+    mixtures = []
+    for user_type in names.user_types:
+        of_type = counts.get(user_type, {})
+        if not of_type:
+            raise InvalidInputError("target", f"must have a ranking for each user type ({name})", user_type)
+        total, mixture = sum(of_type.values()), []
+        for ranking, count in of_type.items():
+            shown = ranking[: names.n_positions]
+            unknown = next((item for item in shown if item not in index), None)
+            if unknown is not None:
+                raise UnknownNameError("target item", unknown, names.items)
+            numbers = as_ranking(
+                [index[item] for item in shown],
+                n_items=len(names.items),
+                n_positions=names.n_positions,
+                allow_short=True,
+            )
+            mixture.append((count / total, numbers))
+        mixtures.append(tuple(mixture))
+    return FixedTarget(name, tuple(mixtures))
+
+
 def target_of_visits(
     user_types: Iterable[str], rankings: Iterable[Sequence[str]], *, name: str = "candidate"
 ) -> dict[str, list[tuple[float, dict[str, Sequence[str]]]]]:
@@ -247,12 +292,14 @@ def target_of_visits(
             bounds.add(so_far / total)
     edges = sorted(bounds)
     mixture: list[tuple[float, dict[str, Sequence[str]]]] = []
+    current = dict.fromkeys(cumulated, 0)
     for low, high in pairwise(edges):
         middle = (low + high) / 2
-        chosen: dict[str, Sequence[str]] = {
-            user_type: next(ranking for end, ranking in steps if end > middle)
-            for user_type, steps in cumulated.items()
-        }
+        chosen: dict[str, Sequence[str]] = {}
+        for user_type, steps in cumulated.items():
+            while steps[current[user_type]][0] <= middle:
+                current[user_type] += 1
+            chosen[user_type] = steps[current[user_type]][1]
         mixture.append((high - low, chosen))
     return {name: mixture}
 

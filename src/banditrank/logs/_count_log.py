@@ -158,7 +158,7 @@ def count_log(
     zone = _zone(time_zone)
     bounds = _moment("since", since, zone), _moment("until", until, zone)
     with open_public_format(source, file_format, columns or LogColumns(), temporary_directory) as opened:
-        log = _open_source(opened.source, opened.file_format, delimiter, opened.header)
+        log = open_source(opened.source, opened.file_format, delimiter, opened.header)
         with (
             notebook_progress("reading the log", on_progress) as report,
             _open_engine(engine, memory_limit, temporary_directory, threads, master) as running,
@@ -731,10 +731,23 @@ def _names(source: Any) -> list[str]:
     return [type(source).__name__]
 
 
-def _open_source(
+def open_source(
     source: Any, file_format: str | None, delimiter: str | None, header: Sequence[str]
 ) -> "LogFiles | Any":
-    """Return files, or a table of Arrow."""
+    """Return files, or a table of Arrow.
+
+    Parameters
+    ----------
+    source
+        As for `count_log`.
+    file_format, delimiter, header
+        As for `find_files`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the source is neither files nor a data frame.
+    """
     is_paths = isinstance(source, list | tuple) and all(isinstance(each, str | Path) for each in source)
     if isinstance(source, str | Path) or is_paths:
         return find_files(source, file_format=file_format, delimiter=delimiter, header=header)

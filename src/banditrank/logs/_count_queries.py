@@ -152,12 +152,19 @@ class CountQueries:
         """Whether rows are assigned to folds."""
         return "user" in self.columns.names or "session" in self.columns.names
 
-    def projection(self) -> str:
-        """Return the SELECT that names the columns of ``source`` after their roles."""
+    def projection(self, *others: str) -> str:
+        """Return the SELECT that names the columns of ``source`` after their roles.
+
+        Parameters
+        ----------
+        others
+            Further expressions with their names.
+        """
         parts = [
             f"{self._scalar(name)} AS {alias}"
             for name, alias in zip(self.columns.user_types, self.types, strict=True)
         ]
+        parts += others
         for role, name in self.columns.names.items():
             if self.columns.layout == "wide" and role in ("clicks", "clicked_item"):
                 expression = self._list(name) if role == "clicks" else self._clicked_items(name)
@@ -173,6 +180,11 @@ class CountQueries:
                 items = self._dialect.make_list.format(each)
             parts.append(f"{items} AS items")
         return f"SELECT {', '.join(parts)} FROM source"
+
+    def ranking_of(self, column: str, *, is_list: bool) -> str:
+        """Return the expression ``candidate`` of a column with rankings, or with an item for each row."""
+        text = self._list(column) if is_list else f"CAST({self._dialect.name(column)} AS STRING)"
+        return f"{text} AS candidate"
 
     def count_outside(self) -> str:
         """Return the number of rows before ``since`` or after ``until``, of the view ``all_rows``."""

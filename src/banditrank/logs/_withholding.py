@@ -11,6 +11,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._fit import ClickModelFit
 from banditrank.evaluation._evaluate import evaluate
 from banditrank.evaluation._evaluation import Evaluation
+from banditrank.evaluation._targets import EvaluationTarget
 from banditrank.logs._diagnosis import LogDiagnosis
 
 _WITHOUT_RATES = ("no-clicks", "all-clicked")
@@ -126,7 +127,7 @@ def evaluate_known(
     """
     found = find_withheld(diagnosis)
     reason = found.items or found.rankings
-    pairs = dict(targets) if isinstance(targets, Mapping) else {str(one): one for one in targets}
+    pairs = dict(targets) if isinstance(targets, Mapping) else {_name(one): one for one in targets}
     withheld = {
         name: reason
         for name, value in pairs.items()
@@ -137,6 +138,10 @@ def evaluate_known(
         return KnownEvaluation(None, withheld)
     given = kept if isinstance(targets, Mapping) else list(kept.values())
     return KnownEvaluation(evaluate(cube, given, **options), withheld)
+
+
+def _name(target: object) -> str:
+    return target.name if isinstance(target, EvaluationTarget) else str(target)
 
 
 def _is_learned(target: object) -> bool:

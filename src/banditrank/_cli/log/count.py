@@ -1,6 +1,5 @@
 """``banditrank log count``: count a click log into a cube."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from banditrank._cli.log.counted import CubeOption, report_counting
 from banditrank._cli.log.source import LogSource, check_cube_output, takes_log
 from banditrank._cli.output import JsonOption, check_output_files
+from banditrank._cli.reading import TemporaryDirectoryOption, ThreadsOption
 
 
 @takes_log
@@ -26,18 +26,8 @@ def count_command(
         str | None,
         typer.Option(metavar="URL", help="Spark master.", show_default="that of Spark's configuration"),
     ] = None,
-    temporary_directory: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory that DuckDB spills to.",
-            show_default="the system's temporary directory",
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option("--workers", help="Number of threads, up to 1024.", show_default="one per processor"),
-    ] = None,
+    temporary_directory: TemporaryDirectoryOption = None,
+    threads: ThreadsOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Count a click log into a cube, from which all analyses of logs start.

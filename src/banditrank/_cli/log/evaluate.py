@@ -12,6 +12,8 @@ from banditrank._cli.log.source import LogSource, takes_log
 from banditrank._cli.log.verdict import print_verdict
 from banditrank._cli.output import (
     JsonOption,
+    TreatmentOption,
+    UtilityOption,
     announce_compilation,
     check_output_files,
     make_console,
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from banditrank.policies._base import Treatment
 
 
+_COLUMN = "column:"  # prefix of the target of a column
+
+
 @takes_log
 def evaluate_command(
     log: LogSource,
@@ -36,8 +41,8 @@ def evaluate_command(
         list[str] | None,
         typer.Option(
             metavar="TARGETS",
-            help="What to evaluate, with commas: current, personalized, equal, equal:UTILITY, or a JSON or "
-            "CSV file with rankings.",
+            help="What to evaluate, with commas: current, personalized, equal, equal:UTILITY, a JSON or CSV "
+            "file with rankings, or column:NAME, the rankings of a candidate in a column of the log.",
             show_default="current,personalized,equal, or current with --policy",
         ),
     ] = None,
@@ -47,16 +52,8 @@ def evaluate_command(
             metavar="POLICIES", help="Policies to evaluate, by name, with commas.", show_default="none"
         ),
     ] = None,
-    treatment: Annotated[
-        str, typer.Option(help="Treatment of the policies: personalized or equal.")
-    ] = "personalized",
-    utility: Annotated[
-        str,
-        typer.Option(
-            help="Utility that equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
-            "sigmoid:STEEPNESS:MIDPOINT or ramp:BEGIN:END."
-        ),
-    ] = "utilitarian",
+    treatment: TreatmentOption = "personalized",
+    utility: UtilityOption = "utilitarian",
     click_model: Annotated[
         str,
         typer.Option("--model", help="Click model: auto, single-look, position-based or user-browsing."),
@@ -87,12 +84,13 @@ def evaluate_command(
     cube = log.read()
     diagnosis = diagnose(cube)
     default = ["current"] if policies else ["current", "personalized", "equal"]
-    targets = [*(split_names(ranking) or default), *policies]
+    named = list(dict.fromkeys([*(split_names(ranking) or default), *policies]))
+    targets = [log.candidate(name, cube) if name.startswith(_COLUMN) else name for name in named]
     with announce_compilation(), _name_option():
         known = evaluate_known(
             cube,
             diagnosis,
-            list(dict.fromkeys(targets)),
+            targets,
             utility=utility,
             treatment=cast("Treatment", treatment),
             click_model=click_model,

@@ -9,6 +9,8 @@ from banditrank._cli.log.source import LogSource, takes_log
 from banditrank._cli.log.verdict import print_verdict
 from banditrank._cli.output import (
     JsonOption,
+    TreatmentOption,
+    UtilityOption,
     announce_compilation,
     check_output_files,
     make_console,
@@ -24,16 +26,8 @@ def replay_command(
     log: LogSource,
     policy: Annotated[str, typer.Option(help="Name of the policy.")] = "auto",
     rounds: Annotated[int, typer.Option(help="Number of visits to replay.")] = 10_000,
-    treatment: Annotated[
-        str, typer.Option(help="Treatment of the policy: personalized or equal.")
-    ] = "personalized",
-    utility: Annotated[
-        str,
-        typer.Option(
-            help="Utility that equal treatment maximises: utilitarian, nash, alpha:2 (0 to 1000), maximin, "
-            "sigmoid:STEEPNESS:MIDPOINT or ramp:BEGIN:END."
-        ),
-    ] = "utilitarian",
+    treatment: TreatmentOption = "personalized",
+    utility: UtilityOption = "utilitarian",
     when_exhausted: Annotated[
         str, typer.Option(help="Where the displays of a cell run out: stop or resample.")
     ] = "stop",

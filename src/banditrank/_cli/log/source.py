@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banditrank._cli.command import split_names
-from banditrank.errors import InvalidInputError
+from banditrank._cli.log.mapping import read_mapping
+from banditrank._cli.reading import MemoryLimitOption, reading_progress
+from banditrank.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
     from banditrank.counts import ClickCube
+    from banditrank.evaluation._targets import EvaluationTarget
 
-_PROGRESS_STEPS = 1000
 _ROLES = {"type": "user_type", "clicked-item": "clicked_item"}
 _OPTIONS = {"user_type": "--type", "file_format": "--format"}
 _POSITIONS = re.compile(r"(?:1-)?([1-9]\d{0,3})")
@@ -95,21 +97,12 @@ class LogSource:
         """
         from banditrank.counts._cube_files import is_cube
         from banditrank.logs import LogColumns, count_log
-        from banditrank.simulation._progress import progress_bar
 
         for path in self.paths:
             if is_cube(path):
                 raise InvalidInputError("LOG", "must be files of a log, not a cube", path)
 
-        with progress_bar("counting", _PROGRESS_STEPS, shown=None) as advance:
-            finished_steps = 0
-
-            def show_progress(share: float) -> None:
-                nonlocal finished_steps
-                steps = int(share * _PROGRESS_STEPS) - finished_steps
-                advance(steps)
-                finished_steps += steps
-
+        with reading_progress("counting") as show_progress:
             return count_log(
                 list(self.paths),
                 LogColumns(**self.columns),
@@ -121,6 +114,45 @@ class LogSource:
                 **self.reading,
                 **options,
             )
+
+    def candidate(self, target: str, cube: "ClickCube") -> "EvaluationTarget":
+        """Return the target of a column with the rankings of a candidate.
+
+        Parameters
+        ----------
+        target
+            ``column:`` and the name of the column.
+        cube
+            Counts of the log.
+
+        Raises
+        ------
+        InvalidInputError
+            If the log is a cube, or has no such column, or a ranking is not valid.
+        """
+        from banditrank.counts._cube_files import is_cube
+        from banditrank.logs import LogColumns
+        from banditrank.logs._candidate_rankings import candidate_target
+
+        if is_cube(self.paths[0]):
+            rule = "must not be a column for a cube, which has no rankings of visits: give the log"
+            raise InvalidInputError("--ranking", rule, target)
+        if self.since is not None or self.until is not None:
+            rule = "must not be a column with --since or --until: give a file with the rankings"
+            raise InvalidInputError("--ranking", rule, target)
+        name = target.partition(":")[2]
+        try:
+            return candidate_target(
+                list(self.paths),
+                name,
+                cube,
+                LogColumns(**self.columns),
+                file_format=self.reading.get("file_format"),
+                delimiter=self.reading.get("delimiter"),
+                memory_limit=self.memory_limit,
+            )
+        except UnknownNameError as error:
+            raise UnknownNameError(f"--ranking: {error.field}", error.value, error.known) from None
 
     def keep(self, cube: "ClickCube") -> "ClickCube":
         """Return the cube with the items and positions that were asked for."""
@@ -210,6 +242,15 @@ def _source(
     clicked_item: Annotated[
         str | None, _column("--clicked-item", "Column of the clicked items of a visit.")
     ] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='TOML file with values of these options, such as item = "sku"; those on the command line '
+            "take precedence.",
+            show_default="none",
+        ),
+    ] = None,
     without: Annotated[
         list[str] | None,
         typer.Option(
@@ -253,11 +294,10 @@ def _source(
         str | None,
         typer.Option(help="What to do with bad rows: refuse or drop.", show_default="refuse"),
     ] = None,
-    memory_limit: Annotated[
-        str, typer.Option(help="Memory limit of DuckDB, at least 100MB; it spills to disk.")
-    ] = "2GB",
+    memory_limit: MemoryLimitOption = "2GB",
 ) -> LogSource:
     """Return the values of the shared options."""
+    mapped = {} if mapping is None else read_mapping(mapping)
     n_items, item_columns = _split_items(split_names(items))
     columns: dict[str, Any] = {
         "user_type": split_names(user_type) if user_type else None,
@@ -273,7 +313,8 @@ def _source(
         "items": item_columns,
         "clicked_item": clicked_item,
     }
-    _leave_out(columns, split_names(without))
+    columns = {role: mapped.get(role) if value is None else value for role, value in columns.items()}
+    _leave_out(columns, [*split_names(without), *mapped.get("without", [])])
     reading: dict[str, Any] = {
         "file_format": file_format,
         "delimiter": delimiter,
@@ -281,7 +322,11 @@ def _source(
         "period": period,
         "bad_rows": bad_rows,
     }
-    reading = {name: value for name, value in reading.items() if value is not None}
+    reading = {
+        name: mapped.get(name) if value is None else value
+        for name, value in reading.items()
+        if value is not None or name in mapped
+    }
     given = [_option(name) for name, value in columns.items() if value is not None]
     return LogSource(
         paths,
@@ -292,7 +337,7 @@ def _source(
         since,
         until,
         memory_limit,
-        [*given, *map(_option, reading)],
+        [*(["--mapping"] if mapping is not None else []), *given, *map(_option, reading)],
     )
 
 
