@@ -45,6 +45,7 @@ from banditrank.service._http import (
     Scope,
     Send,
     parse_query,
+    receive_now,
     wait_for_disconnect,
 )
 from banditrank.service._http_errors import (
@@ -179,7 +180,7 @@ class Application:
         if scope["method"] == "HEAD":
             response = response.head()
         if isinstance(response, Response):
-            close = is_unread and not await _body_has_arrived(headers, receive)
+            close = is_unread and not _body_has_arrived(headers, receive)
             await response.send(send, request_id, close=close)
         self._record(request_id, operation_id, response.status, start, failure)
         if isinstance(response, StreamingResponse):  # recorded at its start: it may be open for hours
@@ -395,17 +396,13 @@ async def _run_unless_disconnected(
         await asyncio.gather(handler, disconnect, return_exceptions=True)
 
 
-async def _body_has_arrived(headers: RequestHeaders, receive: Receive) -> bool:
+def _body_has_arrived(headers: RequestHeaders, receive: Receive) -> bool:
     """Return whether a body that no handler read has arrived already."""
     if headers.get(b"expect") is not None:  # the client waits for a 100 before it sends the body
         return False
-    try:
-        async with asyncio.timeout(0):
-            while (message := await receive())["type"] == "http.request":
-                if not message.get("more_body", False):
-                    return True
-    except TimeoutError:
-        pass
+    while (message := receive_now(receive)) is not None and message["type"] == "http.request":
+        if not message.get("more_body", False):
+            return True
     return False
 
 

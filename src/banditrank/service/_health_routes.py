@@ -60,11 +60,10 @@ class ReadinessCheck:
         if self._check is None or (self._check.done() and now - self._checked_at >= _READINESS_SECONDS):
             self._checked_at = now
             self._check = asyncio.create_task(self._pool.run(self._engine.store.check))
-        try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
-                await asyncio.shield(self._check)
-        except TimeoutError:
-            raise StoreUnavailableError(f"the store did not respond within {_TIMEOUT_SECONDS:g} s") from None
+        await asyncio.wait([self._check], timeout=_TIMEOUT_SECONDS)
+        if not self._check.done():
+            raise StoreUnavailableError(f"the store did not respond within {_TIMEOUT_SECONDS:g} s")
+        self._check.result()
 
 
 async def _health(_application: "Application", _: Request) -> Response:

@@ -112,6 +112,18 @@ def parse_query(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
 
+def receive_now(receive: Receive) -> MutableMapping[str, Any] | None:
+    """Return the next message if it has arrived, otherwise None."""
+    receiving = receive().__await__()
+    try:
+        receiving.send(None)
+    except StopIteration as received:
+        message: MutableMapping[str, Any] = received.value
+        return message
+    receiving.close()
+    return None
+
+
 async def wait_for_disconnect(receive: Receive) -> None:
     """Wait until the client disconnects; drops what it sends meanwhile."""
     while (await receive())["type"] != "http.disconnect":

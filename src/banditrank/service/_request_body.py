@@ -1,14 +1,13 @@
 """Reading and decoding of request bodies."""
 
 import asyncio
-from collections.abc import Generator, Iterable
-from types import coroutine
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
 from banditrank.service._body_validation import body_error
-from banditrank.service._http import JSON, Receive, RequestHeaders
+from banditrank.service._http import JSON, Receive, RequestHeaders, receive_now
 from banditrank.service._http_errors import (
     CLIENT_DISCONNECTED,
     MALFORMED,
@@ -52,21 +51,15 @@ class BodyReader:
             A 408 if it arrives too slowly, a 413 if it is too large, a 415 if it is not JSON.
         """
         _check_content_type(headers)
-        receiving = receive().__await__()
-        try:
-            pending = next(receiving)
-        except StopIteration as received:
-            message = received.value
-            if message["type"] == "http.request" and _is_last(message):  # the usual case needs no timer
-                return self._check_size(bytes(message.get("body", b"")))
-        else:
-            message = None
+        message = receive_now(receive)
+        if message is not None and message["type"] == "http.request" and _is_last(message):
+            return self._check_size(bytes(message.get("body", b"")))  # the usual case needs no timer
         content = bytearray()
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                if message is None:
-                    message = await _resume(receiving, pending)
                 while True:
+                    if message is None:
+                        message = await receive()
                     if message["type"] == "http.disconnect":
                         raise HttpError(
                             CLIENT_DISCONNECTED, "the client disconnected before its body arrived"
@@ -75,7 +68,7 @@ class BodyReader:
                     self._check_size(content)
                     if _is_last(message):
                         return bytes(content)
-                    message = await receive()
+                    message = None
         except TimeoutError:
             detail = f"a body must arrive within {self._timeout_seconds:g} seconds"
             raise HttpError(TOO_SLOW, detail) from None
@@ -114,10 +107,3 @@ def _check_content_type(headers: RequestHeaders) -> None:
 
 def _is_last(message: Any) -> bool:
     return not message.get("more_body", False)
-
-
-@coroutine
-def _resume(receiving: Any, pending: Any) -> Generator[Any, Any, Any]:
-    """Await an iterator of ``__await__`` that has yielded its first future already."""
-    yield pending
-    return (yield from receiving)
