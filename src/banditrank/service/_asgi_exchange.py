@@ -33,8 +33,10 @@ logger = logging.getLogger(__name__)
 class Connection(Protocol):
     """The connection of an exchange."""
 
-    transport: asyncio.Transport
     is_write_paused: bool
+
+    def write(self, data: bytes) -> None:
+        """Write a part of the response."""
 
     async def drain(self) -> None:
         """Wait until the client has read enough."""
@@ -70,7 +72,7 @@ class Exchange:
     scope, keep_alive
         As given; responses with ``connection: close`` reset `keep_alive`.
     is_started
-        Whether the application was called.
+        Whether the application was called, or is about to be.
     has_response_started, is_response_complete
         Whether a part of the response, or all of it, was written.
     unread_bytes
@@ -164,7 +166,6 @@ class Exchange:
         most responses are complete by then. A handler must therefore not use ``asyncio.timeout`` or the
         current task before it has waited for the first time.
         """
-        self.is_started = True
         running: Coroutine[Any, Any, None] = self._run()
         if self._is_request_complete:
             try:
@@ -213,7 +214,7 @@ class Exchange:
                 return {"type": "http.request", "body": body, "more_body": not self._is_request_complete}
             if self._expects_continue and not self.has_response_started:
                 self._expects_continue = False
-                self._connection.transport.write(_CONTINUE)
+                self._connection.write(_CONTINUE)
             if self._progress is None:
                 self._progress = asyncio.Event()
             self._progress.clear()
@@ -259,7 +260,7 @@ class Exchange:
         elif self._has_no_body():
             body = b""
         self.has_response_started = True
-        self._connection.transport.write(head + body)
+        self._connection.write(head + body)
         if not more_body:
             self.is_response_complete = True
             self._body = b""
