@@ -7,7 +7,7 @@ KILLS ?= 20
 MINUTES ?= 30
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
-.PHONY: setup run test lint types layers workflows manifests unit core docs doctests wheel lowest coverage browser servers java examples screenshots bench \
+.PHONY: setup run test lint types layers workflows manifests unit core docs doctests wheel coverage browser servers java examples screenshots bench \
 	certify crash soak campaign requirements clean
 
 # Everything for development. `make run` and `make test` install only the requirements that they need.
@@ -28,10 +28,9 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 run: .venv/demo
 	$(BIN)/banditrank demo $(if $(ROUNDS),--rounds $(ROUNDS))
 
-# mypy uses one processor, and the tests with the lowest uvicorn wait most of the time: two at a time. The site is built beside mypy,
-# and checked by the tests.
-test: .venv/test .venv/lowest/ready
-	$(MAKE) --jobs=2 docs types lint layers workflows manifests lowest unit
+# mypy uses one processor: two at a time. The site is built beside mypy, and checked by the tests.
+test: .venv/test
+	$(MAKE) --jobs=2 docs types lint layers workflows manifests unit
 
 lint: .venv/test
 	$(BIN)/ruff check
@@ -84,16 +83,6 @@ doctests: .venv/test
 
 wheel: .venv/test
 	$(BIN)/python -m build --no-isolation
-
-# Tests of undocumented parts of uvicorn with the lowest allowed version; `unit` uses the highest.
-lowest: .venv/lowest/ready
-	PYTHONPATH=.venv/lowest UVICORN_VERSION=lowest $(BIN)/pytest --quiet -p no:cacheprovider --numprocesses=2 \
-		tests/service/test_uvicorn_versions.py tests/service/test_bad_connections.py tests/service/test_framing.py
-
-.venv/lowest/ready: requirements/lowest.txt .venv/test
-	rm -rf .venv/lowest
-	$(PIP) install --no-compile --require-hashes --no-deps --target .venv/lowest --requirement $<
-	touch $@
 
 # The same tests with branch coverage, which takes a third longer: tracing slows the compiler down.
 coverage: setup browser servers
