@@ -2,7 +2,16 @@ from collections.abc import Callable
 
 import pytest
 
-from banditrank import Forgetful, GreedyRank, Oracle, Smoothing, TypeBlindUCB, UCBRank, UniformRandom
+from banditrank import (
+    Forgetful,
+    GreedyRank,
+    Oracle,
+    Smoothing,
+    TypeBlind,
+    TypeBlindUCB,
+    UCBRank,
+    UniformRandom,
+)
 from banditrank.policies import schedules
 from banditrank.testing._policies import (
     POLICY_CHECKS,
@@ -38,6 +47,7 @@ POLICIES: dict[str, MakePolicy] = {
     "forgetful": lambda _: Forgetful(UCBRank(coefficient=0.5), "window:1000"),
     "type-blind": lambda _: TypeBlindUCB(coefficient=0.5),
     "type-blind equal": lambda _: TypeBlindUCB(coefficient=0.5, treatment="equal"),
+    "type-blind wrapper": lambda _: TypeBlind(UCBRank(coefficient=0.5)),
     "random": lambda _: UniformRandom(),
     "oracle personalized": Oracle,
     "oracle equal nash": lambda problem: Oracle(problem, treatment="equal", utility="nash"),
@@ -55,6 +65,7 @@ VARIANTS = {
     "greedy smoothed equal nash",
     "ucb smoothed equal alpha",
     "type-blind equal",
+    "type-blind wrapper",  # ranks as "type-blind" does
     "greedy personalized",  # has the states of "ucb personalized"
     "forgetful",  # ranks as its policy does
 }

@@ -24,7 +24,8 @@ ODD = Problem([0.4, 0.6], [[0.5, 0.2, 0.3], [0.1, 0.3, 0.6]], IN_ORDER.item_mean
 # A loop is compiled for each policy and click model, so each policy runs with one click model throughout: one
 # that it does not assume, if there is any.
 OTHER_MODEL = {
-    **dict.fromkeys(("auto", "thompson-rank", "type-blind-ucb", "pb-mhb", "comb-ucb1", "random"), "cascade"),
+    **dict.fromkeys(("auto", "thompson-rank", "type-blind-thompson-rank"), "cascade"),
+    **dict.fromkeys(("type-blind-ucb", "pb-mhb", "comb-ucb1", "random"), "cascade"),
     **dict.fromkeys(("greedy-rank", "ucb-rank", "oracle"), "position-based"),
     **dict.fromkeys(("cascade-kl-ucb", "uni-rank", "ranked-bandits", "grab"), "single-look"),
 }

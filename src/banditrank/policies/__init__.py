@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from banditrank.policies._learner import Learner
     from banditrank.policies._oracle import Oracle
     from banditrank.policies._thompson_rank import ThompsonRank
-    from banditrank.policies._type_blind import TypeBlindUCB
+    from banditrank.policies._type_blind import TypeBlind, TypeBlindUCB
     from banditrank.policies._ucb_rank import UCBRank
     from banditrank.policies._uniform import UniformRandom
     from banditrank.policies.baselines import (
@@ -54,6 +54,7 @@ __all__ = [
     "Schedule",
     "ThompsonRank",
     "TopRank",
+    "TypeBlind",
     "TypeBlindUCB",
     "UCBRank",
     "UniRank",
@@ -79,7 +80,10 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             "_oracle": ("Oracle",),
             "schedules": ("Schedule",),
             "_thompson_rank": ("ThompsonRank",),
-            "_type_blind": ("TypeBlindUCB",),
+            "_type_blind": (
+                "TypeBlind",
+                "TypeBlindUCB",
+            ),
             "_ucb_rank": ("UCBRank",),
             "_uniform": ("UniformRandom",),
             "baselines": (

@@ -24,7 +24,7 @@ from banditrank.policies._greedy_rank import GreedyRank
 from banditrank.policies._oracle import Oracle
 from banditrank.policies._paper_policy import EstimatorName
 from banditrank.policies._thompson_rank import ThompsonRank
-from banditrank.policies._type_blind import TypeBlindUCB
+from banditrank.policies._type_blind import TYPE_BLIND_PREFIX, TypeBlind, TypeBlindUCB
 from banditrank.policies._ucb_rank import UCBRank
 from banditrank.policies._uniform import UniformRandom
 from banditrank.policies.baselines._base import (
@@ -75,16 +75,23 @@ ORDERED_POLICY_NAMES = tuple(
 AUTO = "auto"
 """Name of the default policy, ThompsonRank."""
 
+TYPE_BLIND_NAMES = tuple(
+    f"{TYPE_BLIND_PREFIX}{name}"
+    for name in (ThompsonRank.name, GreedyRank.name, UCBRank.name, *BASELINES, *ORDERED_POLICY_NAMES)
+)
+"""Names of the policies that `make_policy` makes type-blind, beside the paper's baseline."""
+
 POLICY_NAMES = (
     AUTO,
     ThompsonRank.name,
     *COEFFICIENT_POLICIES,
+    f"{TYPE_BLIND_PREFIX}{ThompsonRank.name}",
     *BASELINES,
     *ORDERED_POLICY_NAMES,
     UniformRandom.name,
     Oracle.name,
 )
-"""Names that `make_policy` accepts."""
+"""Names that `make_policy` accepts, and with the prefix ``type-blind-`` those of other learning policies."""
 
 _OPTION_DEFAULTS: dict[str, Any] = {
     "coefficient": None,
@@ -97,6 +104,10 @@ _OPTION_DEFAULTS: dict[str, Any] = {
 _OPTIONS_BY_POLICY = {
     **dict.fromkeys(COEFFICIENT_POLICIES, ("coefficient",)),
     **dict.fromkeys((GreedyRank.name, UCBRank.name), tuple(_OPTION_DEFAULTS)),
+    **dict.fromkeys(
+        (f"{TYPE_BLIND_PREFIX}{GreedyRank.name}", f"{TYPE_BLIND_PREFIX}{UCBRank.name}"),
+        ("coefficient", "estimator", "smoothed"),
+    ),
     **dict.fromkeys((AUTO, ThompsonRank.name), ("solver",)),
 }
 
@@ -132,7 +143,8 @@ def make_policy(
     Parameters
     ----------
     name
-        One of `POLICY_NAMES`.
+        One of `POLICY_NAMES`. With the prefix ``type-blind-``, a policy learns from counts pooled over user
+        types (`TypeBlind`), and is given the average user's examination or order of positions.
     problem, rewards, click_model
         What the oracle knows, and what baselines know about positions; other policies need no problem. Of
         a problem that changes, they know how it starts. ThompsonRank knows whether clicks are
@@ -167,6 +179,8 @@ def make_policy(
     0.5
     >>> make_policy("top-rank-ordered", kdd2012()).order
     ((1, 0), (1, 0))
+    >>> make_policy("type-blind-grab").name
+    'type-blind-grab'
     """
     _check_names(name, estimator, smoothed)
     rewards = None if rewards is None else as_rewards(rewards)
@@ -177,6 +191,19 @@ def make_policy(
     for option, value in options.items():
         if option not in _OPTIONS_BY_POLICY.get(name, ()):
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
+    if name in TYPE_BLIND_NAMES:
+        wrapped = name.removeprefix(TYPE_BLIND_PREFIX)
+        policy = make_policy(
+            wrapped,
+            problem,
+            treatment="equal" if wrapped.removesuffix(ORDERED_SUFFIX) in BASELINES else "personalized",
+            rewards=rewards,
+            click_model=click_model,
+            horizon=horizon,
+            **options,
+        )  # a baseline's copy for equal treatment knows the positions of the average user
+        blind = TypeBlind(policy, treatment=treatment, utility=utility)
+        return blind if memory is None else Forgetful(blind, memory)
     if options.pop("smoothed", False):
         options["smoothing"] = Smoothing()
     options |= {"treatment": treatment, "utility": as_utility(utility)}
@@ -199,7 +226,7 @@ def make_policy(
 
 
 def _check_names(name: str, estimator: str, smoothed: object) -> None:
-    if name not in POLICY_NAMES:
+    if name not in (*POLICY_NAMES, *TYPE_BLIND_NAMES):
         raise UnknownNameError("policy", name, POLICY_NAMES)
     if estimator not in get_args(EstimatorName):
         raise UnknownNameError("estimator", estimator, get_args(EstimatorName))

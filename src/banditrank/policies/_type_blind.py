@@ -1,21 +1,90 @@
-"""The paper's type-blind baseline, which does not distinguish user types."""
+"""Type-blind policies, which do not distinguish user types: any policy, and the paper's baseline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from banditrank.errors import InvalidInputError
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
-from banditrank.policies._base import Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
 from banditrank.policies._paper_policy import PAPER_COEFFICIENTS
 from banditrank.policies._ucb_rank import UCBRank
 from banditrank.policies._wrapper import PolicyWrapper
 from banditrank.policies.schedules import Schedule
 from banditrank.utilities._utility import Utility, as_utility
 
+TYPE_BLIND_PREFIX = "type-blind-"
+"""Prefix of the name of a policy that learns from counts pooled over user types."""
+
 
 @dataclass(frozen=True, init=False)
-class TypeBlindUCB(PolicyWrapper):
-    """UCBRank on counts that are pooled over user types.
+class TypeBlind(PolicyWrapper):
+    """A policy on counts that are pooled over user types: all users are of one type to it.
+
+    It learns from all users at once, and is wrong where user types have different tastes.
+
+    Parameters
+    ----------
+    policy
+        The policy, which then sees a single user type. Prior knowledge about positions must have one row.
+    treatment, utility
+        What its regret is measured against; those of the policy by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If the policy is not a `CompiledPolicy`.
+    UnknownNameError
+        If the treatment or the utility is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from banditrank import Counts, ThompsonRank
+    >>> policy = TypeBlind(ThompsonRank())
+    >>> policy.name
+    'type-blind-thompson-rank'
+    >>> counts = Counts.from_arrays([[[99], [0]], [[0], [99]]], [[[90], [0]], [[0], [9]]], [99, 99])
+    >>> policy.rank(counts, 1, rng=np.random.default_rng(1))
+    array([0])
+    """
+
+    distinguishes_user_types = False
+
+    treatment: Treatment
+    utility: Utility
+
+    def __init__(
+        self,
+        policy: CompiledPolicy,
+        *,
+        treatment: Treatment | None = None,
+        utility: Utility | str | None = None,
+    ) -> None:
+        if not isinstance(policy, CompiledPolicy):
+            raise InvalidInputError("policy", "must be a CompiledPolicy (make_policy returns one)", policy)
+        object.__setattr__(self, "policy", policy)
+        object.__setattr__(self, "treatment", check_treatment(treatment or policy.treatment))
+        object.__setattr__(self, "utility", as_utility(policy.utility if utility is None else utility))
+        if "name" not in vars(type(self)):
+            object.__setattr__(self, "name", f"{TYPE_BLIND_PREFIX}{policy.name}")
+        for name in ("assumptions", "own_statistics", "has_candidates", "memory"):
+            object.__setattr__(self, name, getattr(policy, name))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the policy's name, and the wrapped policy's parameters."""
+        utility = str(self.utility) if self.treatment == "equal" else None
+        own = {"policy": self.name, "treatment": self.treatment, "utility": utility}
+        return {**self.policy.describe(), **own}
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the wrapped policy's fingerprint, with the name, treatment and utility of this one."""
+        return {**self.policy.fingerprint(), **super().fingerprint()}
+
+
+@dataclass(frozen=True, init=False)
+class TypeBlindUCB(TypeBlind):
+    """UCBRank on counts that are pooled over user types: the paper's baseline.
 
     Its initial phase ends when every item was clicked at every position by a user of any type.
 
@@ -41,13 +110,10 @@ class TypeBlindUCB(PolicyWrapper):
     """
 
     name: ClassVar[str] = "type-blind-ucb"
-    distinguishes_user_types = False
-    has_candidates = True
     assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
+    has_candidates = True
 
     policy: UCBRank
-    treatment: Treatment
-    utility: Utility
 
     def __init__(
         self,
@@ -60,15 +126,14 @@ class TypeBlindUCB(PolicyWrapper):
         check_treatment(treatment)
         if coefficient is None and schedule is None:
             coefficient = PAPER_COEFFICIENTS[treatment]
-        object.__setattr__(self, "policy", UCBRank(coefficient=coefficient, schedule=schedule))
-        object.__setattr__(self, "treatment", treatment)
-        object.__setattr__(self, "utility", as_utility(utility))
+        policy = UCBRank(coefficient=coefficient, schedule=schedule)
+        super().__init__(policy, treatment=treatment, utility=utility)
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
-        schedule = self.policy.schedule
-        return {**super().describe(), "coefficient": schedule.coefficient, "schedule": schedule.name}
+        own = ("policy", "treatment", "utility", "coefficient", "schedule")
+        return {name: value for name, value in super().describe().items() if name in own}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the description, and samples of the schedule and the utility."""
-        return {**super().fingerprint(), "schedule_sample": self.policy.schedule.sample()}
+        return {**CompiledPolicy.fingerprint(self), "schedule_sample": self.policy.schedule.sample()}

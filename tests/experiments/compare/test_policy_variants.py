@@ -36,7 +36,15 @@ def test_names_come_once_and_in_the_catalogs_order() -> None:
     assert find_policy_names(["random", "grab", "ucb-rank", "grab"]) == ["ucb-rank", "grab", "random"]
 
 
-@pytest.mark.parametrize("name", ["oracle", "grap", ""])
+def test_any_policy_is_compared_type_blind_if_it_is_named() -> None:
+    names = ["type-blind-grab", "type-blind-top-rank-ordered", "thompson-rank", "type-blind-thompson-rank"]
+    assert find_policy_names(names) == [
+        *("thompson-rank", "type-blind-thompson-rank", "type-blind-grab", "type-blind-top-rank-ordered")
+    ]
+    assert ComparedPolicy("type-blind-top-rank-ordered").position_knowledge == "order given"
+
+
+@pytest.mark.parametrize("name", ["oracle", "type-blind-oracle", "grap", ""])
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(UnknownNameError, match=r"^policies must be one of "):
         find_policy_names(["grab", name])

@@ -14,7 +14,7 @@ from banditrank.model._problem import Problem
 from banditrank.model._timeline import Timeline
 from banditrank.policies._assumptions import PositionInformation
 from banditrank.policies._base import CompiledPolicy, Policy
-from banditrank.policies._catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, make_policy
+from banditrank.policies._catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, TYPE_BLIND_NAMES, make_policy
 from banditrank.policies._custom import CustomPolicy, PolicySource
 from banditrank.policies._forgetful import Forgetful
 from banditrank.policies._oracle import Oracle
@@ -143,7 +143,7 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
     ----------
     given
         Names of built-in policies, import paths of custom ones such as ``my_module:MyPolicy``, policies,
-        classes, or functions that return a policy. All built-in policies if none of them is named.
+        classes, or functions that return a policy. All of `ALL_POLICIES` if no built-in policy is named.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
     for each in given:
         if isinstance(each, str) and not is_import_path(each):
             named.add(DEFAULT_POLICY if each == AUTO else each)
-            if named - {*ALL_POLICIES, ALL_NAME}:
+            if named - {*ALL_POLICIES, *TYPE_BLIND_NAMES, ALL_NAME}:
                 raise UnknownNameError("policies", each, (AUTO, *ALL_POLICIES, ALL_NAME, "MODULE:NAME"))
             continue
         found = _find_custom(each)
@@ -173,8 +173,9 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
             raise InvalidInputError("policies", rule, getattr(found.custom, "label", ""))
         custom.setdefault(key, found)
     is_all = not named or ALL_NAME in named
-    built_in = [ComparedPolicy(name) for name in ALL_POLICIES if is_all or name in named]
-    return [*custom.values(), *built_in]
+    built_in = [name for name in ALL_POLICIES if is_all or name in named]
+    type_blind = [name for name in TYPE_BLIND_NAMES if name in named and name not in built_in]
+    return [*custom.values(), *map(ComparedPolicy, (*built_in, *type_blind))]
 
 
 def _find_custom(given: str | PolicySource) -> ComparedPolicy:
@@ -184,7 +185,7 @@ def _find_custom(given: str | PolicySource) -> ComparedPolicy:
         custom = CustomPolicy.from_object(given, "policies")
     custom.make_policy()  # may raise
     name = check_name("policies", custom.name, custom.label)
-    if name.lower() in POLICY_NAMES:
+    if name.lower() in (*POLICY_NAMES, *TYPE_BLIND_NAMES):
         rule = f"must have a name of its own, and {name!r} is a built-in policy"
         raise InvalidInputError("policies", rule, custom.label)
     return ComparedPolicy(name, custom)
