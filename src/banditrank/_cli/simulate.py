@@ -52,8 +52,8 @@ def simulate_command(
         typer.Option(
             help="auto, thompson-rank, greedy-rank, ucb-rank, type-blind-ucb, type-blind-thompson-rank, "
             "random, oracle; a baseline such as top-rank (see docs/reference/policies.md), or one with the "
-            "prefix type-blind-; or MODULE:CLASS of a custom policy in the current directory. Repeat or separate "
-            "with commas to compare several.",
+            "prefix type-blind-; or MODULE:CLASS of a custom policy in the current directory. Repeat or "
+            "separate with commas to compare several.",
             show_default="auto, and the paper's four policies and its baseline",
         ),
     ] = None,

@@ -14,30 +14,30 @@ NAMES = ["ucb-rank", "grab", "top-rank", "pbm-ucb", "random"]
 TWO = [SUITES["table1"], SUITES["item-jumps"]]
 
 
-def data(**medians: float) -> dict[str, pd.DataFrame]:
+def data(**means: float) -> dict[str, pd.DataFrame]:
     """Return the data of two suites; keywords are job names with underscores and ``plus``."""
     frames = {}
     for suite in TWO:
         for name in [*NAMES, *(f"{name}+window" for name in NAMES if suite.is_changing and name != "random")]:
             key = name.replace("-", "_").replace("+", "_plus_")
-            regret = medians.get(f"{suite.name.replace('-', '_')}_{key}", 1000.0)
+            regret = means.get(f"{suite.name.replace('-', '_')}_{key}", 1000.0)
             frames[f"{suite.name}/{name}"] = ending_at(regret)
             frames[f"{suite.name}/{TIMING_PREFIX}{name}"] = timed(2.0 if name == "grab" else 1.0)
     return frames
 
 
-def analyse(names: list[str] = NAMES, **medians: float) -> StudyResult:
-    return leaderboard.analyse(TWO, find_policies(names), data(**medians))
+def analyse(names: list[str] = NAMES, **means: float) -> StudyResult:
+    return leaderboard.analyse(TWO, find_policies(names), data(**means))
 
 
 def test_policies_without_position_knowledge_have_a_table_of_their_own() -> None:
     result = analyse(table1_grab=200.0, table1_pbm_ucb=100.0, item_jumps_ucb_rank_plus_window=500.0)
-    without, everything, medians = result.tables
+    without, everything, means = result.tables
     assert [row[0] for row in without.rows] == ["grab", "ucb-rank", "random"]
     assert [row[2] for row in without.rows] == ["1.50", "3.00", "3.50"]
     assert everything.rows[0][:3] == ["pbm-ucb", "examination known", "1.50"]
     assert everything.rows[1][:3] == ["grab", "nothing", "2.00"]
-    assert [row[1] for row in medians.rows][:2] == ["104", "207"]
+    assert [row[1] for row in means.rows][:2] == ["104", "207"]
     assert result.metrics["scores_without_position_knowledge"]["grab"] == pytest.approx(1.5)
     assert result.findings.startswith("pbm-ucb (examination known) has the best score, 1.50.")
     assert "the best is grab: its regret is 1.50 times" in result.findings
@@ -48,9 +48,22 @@ def test_the_better_of_with_and_without_a_window_counts() -> None:
     assert analyse(item_jumps_grab=100.0).tables[0].rows[0][0] == "grab"
 
 
+def test_a_policy_that_locks_in_once_is_scored_by_its_mean() -> None:
+    frames = data(table1_ucb_rank=900.0)
+    locked_in = frames["table1/ucb-rank"]
+    locked_in.loc[locked_in["replication"] == 7, "regret"] *= 50.0
+    result = leaderboard.analyse(TWO, find_policies(NAMES), frames)
+    rows = {row[0]: row for row in result.tables[0].rows}
+    assert rows["ucb-rank"][4] == "6.2%"  # 1 of 16 runs
+    assert rows["grab"][4] == "0.0%"
+    assert float(rows["ucb-rank"][2]) > 3.0
+    assert result.metrics["slow_run_shares"]["ucb-rank"] == 1 / 16
+    assert result.metrics["percentile_95_scores"]["ucb-rank"] > 8.0
+
+
 def test_costs_and_violated_assumptions_are_in_the_table() -> None:
     rows = {row[0]: row for row in analyse().tables[1].rows}
-    assert rows["grab"][6] == "2.0"
+    assert rows["grab"][7] == "2.0"
     assert rows["top-rank"][-1] == "2 of 2"  # Table 1 has another order of positions, and tastes jump
     assert rows["ucb-rank"][-1] == "1 of 2"
 
@@ -79,9 +92,9 @@ def test_a_policy_that_did_not_run_in_a_suite_is_marked_with_the_reason() -> Non
         "–: not run: pmed in many-items (too slow for a quick run); its score is the mean over its other "
         "suites."
     )
-    medians = result.tables[-1]
-    assert medians.note == reason
-    assert {row[0]: row[1:] for row in medians.rows}["pmed"][0] == "–"
+    means = result.tables[-1]
+    assert means.note == reason
+    assert {row[0]: row[1:] for row in means.rows}["pmed"][0] == "–"
     [ratios] = result.figures
     assert ratios.caption.endswith(reason)
     figure = Figure()
@@ -89,23 +102,30 @@ def test_a_policy_that_did_not_run_in_a_suite_is_marked_with_the_reason() -> Non
     assert sorted(text.get_text() for text in figure.axes[0].texts) == ["1", "1", "1", "–"]
 
 
-def default_checks(monkeypatch: pytest.MonkeyPatch, **medians: float) -> list[bool | None]:
+def default_checks(monkeypatch: pytest.MonkeyPatch, **means: float) -> list[bool | None]:
     """Return the answers of the checks if UCBRank were the default policy."""
     monkeypatch.setattr(leaderboard, "DEFAULT_POLICY", "ucb-rank")
-    return [check.holds for check in analyse(**medians).checks]
+    return [check.holds for check in analyse(**means).checks]
 
 
 def test_the_default_policy_must_be_at_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert default_checks(monkeypatch, table1_ucb_rank=900.0) == [True, True]
-    assert default_checks(monkeypatch, table1_ucb_rank=1100.0) == [False, True]
+    assert default_checks(monkeypatch, table1_ucb_rank=900.0) == [True, True, True]
+    assert default_checks(monkeypatch, table1_ucb_rank=1100.0) == [False, True, True]
+
+
+def test_the_default_policy_must_have_a_low_score_and_no_high_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Ratios to grab: 1.7 and 1, then 2.1 and 0.4 of which 1 is its own lowest.
+    assert default_checks(monkeypatch, table1_ucb_rank=1700.0)[1] is False
+    assert default_checks(monkeypatch, table1_ucb_rank=1500.0)[1] is True
+    assert default_checks(monkeypatch, table1_grab=470.0, item_jumps_ucb_rank=100.0)[1] is False
 
 
 def test_the_default_policy_must_be_near_the_best_with_position_knowledge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Ratios of ucb-rank: 1000/600 and 1, so its score is 1.333 times that of pbm-ucb.
-    assert default_checks(monkeypatch, table1_ucb_rank=999.0, table1_pbm_ucb=600.0) == [True, False]
-    assert default_checks(monkeypatch, table1_ucb_rank=999.0, table1_pbm_ucb=700.0) == [True, True]
+    assert default_checks(monkeypatch, table1_ucb_rank=999.0, table1_pbm_ucb=600.0) == [True, True, False]
+    assert default_checks(monkeypatch, table1_ucb_rank=999.0, table1_pbm_ucb=700.0) == [True, True, True]
 
 
 def test_without_the_default_policy_there_is_nothing_to_check() -> None:
@@ -124,18 +144,27 @@ def test_a_suite_shows_the_best_policy_and_violated_assumptions() -> None:
     }
     result = suite_study.analyse(suite, find_policies(NAMES), frames)
     [table] = result.tables
-    assert table.rows[1][:7] == ["pbm-ucb+window", "examination known", "104", "101", "106", "107", "1.00"]
+    assert table.rows[1][:8] == [
+        "pbm-ucb+window",
+        "examination known",
+        "104",
+        "104",
+        "107",
+        "107",
+        "0%",
+        "1.00",
+    ]
     assert table.rows[0][0] == "random"  # lucky, and yet not the best
     assert result.metrics["best_policy"] == "pbm-ucb+window"
     violated = {row[0]: row[-1] for row in table.rows}
     assert violated["ucb-rank+window"] == "none"
     assert "assumes that the problem does not change" in violated["ucb-rank"]
     assert "assumes that positions are examined in the order 1 > 2 > 3 > 4" in violated["top-rank"]
-    assert result.findings.startswith("pbm-ucb+window (examination known) has the lowest median regret, 104;")
+    assert result.findings.startswith("pbm-ucb+window (examination known) has the lowest mean regret, 104;")
     assert result.checks == []
 
 
 def test_a_suite_without_random_rankings_says_so() -> None:
     frames = {"grab": ending_at(3.0), f"{TIMING_PREFIX}grab": timed(1.0)}
     result = suite_study.analyse(SUITES["table1"], find_policies(["grab"]), frames)
-    assert result.findings == "grab has the lowest median regret, 3. Random rankings did not take part."
+    assert result.findings == "grab has the lowest mean regret, 3. Random rankings did not take part."

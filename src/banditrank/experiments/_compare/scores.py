@@ -1,4 +1,4 @@
-"""Scores of policies: median regret relative to the best policy, averaged over suites."""
+"""Scores of policies: mean regret relative to the best policy, averaged over suites."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,6 +18,12 @@ Floats = NDArray[np.float64]
 Regrets: TypeAlias = Mapping[str, Mapping[str, Floats]]
 """Final regrets by suite and policy, shape (R,) each."""
 
+TAIL_QUANTILE = 0.95
+"""Quantile of a policy's regrets that is listed beside their mean."""
+
+SLOW_RUN_FACTOR = 3.0
+"""A run is slow if its regret exceeds this many times the median of the policy's runs."""
+
 _MIN_REGRET = 1e-9  # in a denominator
 
 
@@ -30,14 +36,17 @@ class Score:
     policy
         Name of the policy.
     ratios
-        Median regret over the lowest median regret of the compared policies, by suite.
-    worst_seed_ratios
-        Maximum regret over the same, by suite.
+        Mean regret over the lowest mean regret of the compared policies, by suite.
+    tail_ratios
+        95th percentile of regret over the same, by suite.
+    slow_shares
+        Share of slow runs, by suite.
     """
 
     policy: str
     ratios: Mapping[str, float]
-    worst_seed_ratios: Mapping[str, float]
+    tail_ratios: Mapping[str, float]
+    slow_shares: Mapping[str, float]
 
     @property
     def average(self) -> float:
@@ -45,9 +54,14 @@ class Score:
         return float(np.mean(list(self.ratios.values())))
 
     @property
-    def average_worst_seed(self) -> float:
-        """Mean of the worst seeds' ratios."""
-        return float(np.mean(list(self.worst_seed_ratios.values())))
+    def average_tail(self) -> float:
+        """Mean of the ratios of the 95th percentiles."""
+        return float(np.mean(list(self.tail_ratios.values())))
+
+    @property
+    def slow_share(self) -> float:
+        """Mean share of slow runs."""
+        return float(np.mean(list(self.slow_shares.values())))
 
     @property
     def worst_suite(self) -> str:
@@ -60,8 +74,19 @@ def final_regret(frame: "pd.DataFrame") -> Floats:
     return at_round(frame, int(frame["round"].max()))
 
 
+def slow_share(regrets: Floats) -> float:
+    """Return the share of runs whose regret exceeds 3 times the median.
+
+    Examples
+    --------
+    >>> slow_share(np.array([100.0, 110.0, 120.0, 130.0, 5000.0]))
+    0.2
+    """
+    return float(np.mean(regrets > SLOW_RUN_FACTOR * np.median(regrets)))
+
+
 def better_variant(results: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return the regrets of each policy's better variant: with or without a window, by median.
+    """Return the regrets of each policy's better variant: with or without a window, by mean.
 
     Examples
     --------
@@ -71,7 +96,7 @@ def better_variant(results: Mapping[str, Floats]) -> dict[str, Floats]:
     better: dict[str, Floats] = {}
     for label, regrets in results.items():
         name = label.removesuffix(WINDOW_SUFFIX)
-        if name not in better or np.median(regrets) < np.median(better[name]):
+        if name not in better or regrets.mean() < better[name].mean():
             better[name] = regrets
     return better
 
@@ -85,28 +110,29 @@ def scores(regrets: Regrets, among: Collection[str]) -> list[Score]:
     Examples
     --------
     >>> regrets = {
-    ...     "easy": {"a": np.array([1.0, 2.0, 9.0]), "b": np.array([4.0]), "random": np.array([0.5])},
+    ...     "easy": {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([4.0]), "random": np.array([0.5])},
     ...     "hard": {"a": np.array([300.0]), "b": np.array([100.0]), "random": np.array([900.0])},
     ... }
     >>> [(score.policy, score.average, score.worst_suite) for score in scores(regrets, ["a", "b"])]
     [('b', 1.5, 'easy'), ('a', 2.0, 'hard')]
     """
     best = {
-        suite: max(min(_medians(by_policy, among), default=1.0), _MIN_REGRET)
+        suite: max(min(_means(by_policy, among), default=1.0), _MIN_REGRET)
         for suite, by_policy in regrets.items()
     }
     found = []
     for name in among:
         own = {suite: by_policy[name] for suite, by_policy in regrets.items() if name in by_policy}
-        ratios = {suite: float(np.median(values)) / best[suite] for suite, values in own.items()}
-        worst = {suite: float(np.max(values)) / best[suite] for suite, values in own.items()}
+        ratios = {suite: float(np.mean(values)) / best[suite] for suite, values in own.items()}
+        tails = {
+            suite: float(np.quantile(values, TAIL_QUANTILE)) / best[suite] for suite, values in own.items()
+        }
         if own:
-            found.append(Score(name, ratios, worst))
+            shares = {suite: slow_share(values) for suite, values in own.items()}
+            found.append(Score(name, ratios, tails, shares))
     return sorted(found, key=lambda score: score.average)
 
 
-def _medians(by_policy: Mapping[str, Floats], among: Collection[str]) -> list[float]:
-    """Return the medians of all policies but the random one."""
-    return [
-        float(np.median(by_policy[name])) for name in among if name in by_policy and name != RANDOM_POLICY
-    ]
+def _means(by_policy: Mapping[str, Floats], among: Collection[str]) -> list[float]:
+    """Return the means of all policies but the random one."""
+    return [float(np.mean(by_policy[name])) for name in among if name in by_policy and name != RANDOM_POLICY]

@@ -18,7 +18,7 @@ from banditrank.experiments._compare.policy_variants import (
     policy_variants,
     position_knowledge,
 )
-from banditrank.experiments._compare.scores import final_regret
+from banditrank.experiments._compare.scores import TAIL_QUANTILE, final_regret, slow_share
 from banditrank.experiments._compare.suites import Suite
 from banditrank.experiments._curves import draw_curves
 from banditrank.experiments._study import Frames, Study, StudyResult
@@ -32,10 +32,11 @@ MAX_CURVES = 6  # in the figure
 COLUMNS = (
     "policy",
     "position knowledge",
+    "mean",
     "median",
-    "10%",
-    "90%",
-    "worst replication",
+    "95%",
+    "worst run",
+    "slow runs",
     "× the best",
     "µs per round",
     "violated assumptions",
@@ -57,24 +58,25 @@ def make_study(suite: Suite, policies: Sequence[ComparedPolicy]) -> Study:
 
 
 def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) -> StudyResult:
-    """Return the policies by median regret, with their costs and violated assumptions."""
+    """Return the policies by mean regret, with their costs and violated assumptions."""
     data = {job: frame for job, frame in frames.items() if not job.startswith(TIMING_PREFIX)}
     horizon = int(next(iter(data.values()))["round"].max())
     regrets = {label: final_regret(frame) for label, frame in data.items()}
-    medians = {label: float(np.median(values)) for label, values in regrets.items()}
-    order = sorted(medians, key=lambda label: medians[label])
+    means = {label: float(np.mean(values)) for label, values in regrets.items()}
+    order = sorted(means, key=lambda label: means[label])
     learners = [label for label in order if label != RANDOM_POLICY] or order
     violated = violations_by_policy(suite, policies, horizon)
     knowledge = position_knowledge(policies)
     costs = {label: microseconds_per_round(frames[f"{TIMING_PREFIX}{label}"]) for label in data}
-    best = max(medians[learners[0]], 1e-9)
+    best = max(means[learners[0]], 1e-9)
     rows = [
         [
             label,
             knowledge[label],
-            *(f"{value:,.0f}" for value in np.quantile(regrets[label], (0.5, 0.1, 0.9))),
-            f"{regrets[label].max():,.0f}",
-            f"{medians[label] / best:,.2f}",
+            f"{means[label]:,.0f}",
+            *(f"{value:,.0f}" for value in np.quantile(regrets[label], (0.5, TAIL_QUANTILE, 1.0))),
+            f"{slow_share(regrets[label]):.0%}",
+            f"{means[label] / best:,.2f}",
             f"{costs[label]:,.1f}",
             "; ".join(violated[label]) or "none",
         ]
@@ -87,20 +89,21 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
         "policies": {
             label: {
                 "position_knowledge": knowledge[label],
-                "median_regret": medians[label],
-                "regret_percentile_10": float(np.quantile(regrets[label], 0.1)),
-                "regret_percentile_90": float(np.quantile(regrets[label], 0.9)),
+                "mean_regret": means[label],
+                "median_regret": float(np.median(regrets[label])),
+                "regret_percentile_95": float(np.quantile(regrets[label], TAIL_QUANTILE)),
                 "maximum_regret": float(regrets[label].max()),
-                "ratio_to_best": medians[label] / best,
+                "slow_run_share": slow_share(regrets[label]),
+                "ratio_to_best": means[label] / best,
                 "microseconds_per_round": costs[label],
                 "violated_assumptions": list(violated[label]),
             }
             for label in order
         },
     }
-    caption = f"Regret after {horizon:,} rounds, lowest median first"
+    caption = f"Regret after {horizon:,} rounds, lowest mean first"
     table = Table(caption, COLUMNS, rows, _absences(suite, policies, horizon))
-    findings = _findings(medians, learners, knowledge)
+    findings = _findings(means, learners, knowledge)
     return StudyResult(findings, [], [_figure(data, learners)], [table], metrics)
 
 
@@ -132,22 +135,22 @@ def violations_by_policy(
 
 
 def _findings(
-    medians: dict[str, float], learners: list[str], position_knowledge: Mapping[str, PositionKnowledge]
+    means: dict[str, float], learners: list[str], position_knowledge: Mapping[str, PositionKnowledge]
 ) -> str:
     first = learners[0]
     if first == RANDOM_POLICY:
-        return f"Only random rankings took part, with a median regret of {medians[first]:,.0f}."
+        return f"Only random rankings took part, with a mean regret of {means[first]:,.0f}."
     knowledge = position_knowledge[first]
     suffix = "" if knowledge == "nothing" else f" ({knowledge})"
     without_knowledge = [label for label in learners if position_knowledge[label] == "nothing"]
-    lowest = f"{first}{suffix} has the lowest median regret, {medians[first]:,.0f}"
+    lowest = f"{first}{suffix} has the lowest mean regret, {means[first]:,.0f}"
     if without_knowledge and without_knowledge[0] != first:
         second = without_knowledge[0]
-        lowest += f"; of the policies without position knowledge {second} has, {medians[second]:,.0f}"
-    if RANDOM_POLICY not in medians:
+        lowest += f"; of the policies without position knowledge {second} has, {means[second]:,.0f}"
+    if RANDOM_POLICY not in means:
         return f"{lowest}. Random rankings did not take part."
-    share = medians[first] / max(medians[RANDOM_POLICY], 1e-9)
-    random = f"Random rankings have {medians[RANDOM_POLICY]:,.0f}, so the best has {share:.1%} of that"
+    share = means[first] / max(means[RANDOM_POLICY], 1e-9)
+    random = f"Random rankings have {means[RANDOM_POLICY]:,.0f}, so the best has {share:.1%} of that"
     return f"{lowest}. {random}."
 
 
@@ -166,7 +169,7 @@ def _figure(data: Frames, learners: list[str]) -> ReportFigure:
 
     policies = f"the {len(drawn)} policies with the lowest regret" if len(drawn) > 1 else drawn[0]
     caption = (
-        f"Regret over rounds of {policies}, both axes logarithmic: medians, in bands from the 10% to the 90% "
-        "quantile of the replications."
+        f"Regret over rounds of {policies} by mean, both axes logarithmic: medians, in bands from the 10% to "
+        "the 90% quantile of the replications."
     )
     return ReportFigure("regret", caption, draw, width=8.0, height=4.2)
