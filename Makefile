@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTANCES ?= 100000
 KILLS ?= 20
 MINUTES ?= 30
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: setup run test lint types layers workflows manifests unit core docs doctests wheel coverage browser servers java examples screenshots bench \
 	certify crash soak campaign requirements clean
@@ -28,9 +28,9 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 run: .venv/demo
 	$(BIN)/banditrank demo $(if $(ROUNDS),--rounds $(ROUNDS))
 
-# mypy uses one processor: two at a time. The site is built beside mypy, and checked by the tests.
+# Two at a time, so that no processor waits: the tests, and everything else in order. The tests of the site wait until it is built.
 test: .venv/test
-	$(MAKE) --jobs=2 docs types lint layers workflows manifests unit
+	$(MAKE) --jobs=2 unit docs types lint layers workflows manifests
 
 lint: .venv/test
 	$(BIN)/ruff check
@@ -63,9 +63,9 @@ servers:
 java:
 	tools/install_java
 
-# Two workers more than processors, because tests wait for servers a third of the time. A worker takes whole files, so
-# that two do not compile the same formulas; an idle one takes files from another.
-unit: .venv/test browser servers docs
+# One worker more than processors, because tests wait for servers a third of the time; each worker imports all tests, which takes
+# ten seconds. A worker takes whole files, so that two do not compile the same formulas; an idle one takes files from another.
+unit: .venv/test browser servers
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 # The tests that need no server and no browser.

@@ -1,15 +1,18 @@
 """Build the documentation site in ``output/site``: ``make docs``. Warnings are errors.
 
 A build without changes does nothing, and one after a change of pages reads only those. After a change of the
-package everything is built again, because notebooks and the gallery run its code.
+package everything is built again, because notebooks and the gallery run its code. Only one process builds at a
+time: another waits, and finds the site built.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -19,11 +22,26 @@ CODE = (ROOT / "src" / "banditrank", DOCS / "_extensions", DOCS / "gallery")
 SITE = ROOT / "output" / "site"
 DOCTREES = ROOT / "output" / "site-doctrees"
 DIGESTS = DOCTREES / "digests"
+LOCK = ROOT / "output" / "site.lock"
 KERNEL_SETTINGS = ROOT / "output" / "ipython" / "profile_default" / "ipython_kernel_config.py"
 
 
 def main() -> int:
     """Build the site and return the exit status."""
+    with _locked():
+        return _build()
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """Wait until no other process builds the site."""
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build() -> int:
     code, pages = _digest(CODE), _digest([DOCS])
     built = DIGESTS.read_text().split() if DIGESTS.exists() else ["", ""]
     if built == [code, pages]:
