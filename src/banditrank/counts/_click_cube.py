@@ -659,14 +659,15 @@ def _aggregate(table: _Table, keys: Sequence[str]) -> _Table:
             ordered = columns[key][order]
             starts[1:] |= ordered[1:] != ordered[:-1]
     first = np.flatnonzero(starts)
-    merged = {
-        name: column[order][first]
-        if name in keys
-        else np.add.reduceat(column[order], first)
-        if first.size
-        else column[:0]
-        for name, column in columns.items()
-    }
+    chosen = order[first]
+    merged = {}
+    for name, column in columns.items():
+        if not column.any():
+            merged[name] = np.zeros(first.size, dtype=column.dtype)
+        elif name in keys or first.size == order.size:  # nothing to add up
+            merged[name] = column[chosen]
+        else:
+            merged[name] = np.add.reduceat(column[order], first)
     return type(table)(**merged)
 
 

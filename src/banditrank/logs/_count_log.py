@@ -36,9 +36,11 @@ from banditrank.logs._count_queries import (
 )
 from banditrank.logs._count_warnings import find_warnings
 from banditrank.logs._engines.base import CountEngine, OnProgress
+from banditrank.logs._engines.duckdb import DuckDBEngine
 from banditrank.logs._log_columns import LogColumns, resolve_columns
 from banditrank.logs._log_files import LogFiles, find_files
 from banditrank.logs._public_formats import open_public_format
+from banditrank.logs._sorted_log import count_sorted_log
 
 EngineName: TypeAlias = Literal["duckdb", "spark"]
 """Engine that counts."""
@@ -233,6 +235,10 @@ class _Counter:
         high = maximum if n_positions is None else low + n_positions - 1
         positions = groups.PositionRange(low, high, maximum)
         queries = self._queries(replace(options, low=low, high=high))
+        is_whole = period is None and bounds == (None, None) and n_positions is None
+        cube = self._count_sorted(queries, first_position, max_lists, options) if is_whole else None
+        if cube is not None:
+            return cube
         if layout == "wide":
             result = self._count_wide(queries, n_positions, max_lists)
         else:
@@ -432,9 +438,6 @@ class _Counter:
             )
         )
         width = int(cells.position.max()) + 1
-        if len(items) < width:
-            self._warnings.append(f"fewer items ({len(items)}) than positions ({width})")
-        metadata = self._metadata(rows, found, first, options)
         cube = ClickCube(
             self._columns.user_types,
             type_values,
@@ -444,8 +447,42 @@ class _Counter:
             cells,
             _visits(result.visits, queries, type_values, periods, options.period),
             self._lists(queries, result.lists, type_values, items, first, width),
-            metadata,
         )
+        return self._describe(cube, queries, self._metadata(rows, found, first, options))
+
+    def _count_sorted(
+        self, queries: CountQueries, first_position: int | None, max_lists: int, options: QueryOptions
+    ) -> ClickCube | None:
+        """Return the cube of a log whose visits are contiguous, or None if the queries have to count it."""
+        if self._single_click or not isinstance(self._engine, DuckDBEngine):
+            return None
+        counted = count_sorted_log(
+            self._log,
+            self._columns,
+            self._kinds,
+            first_position=first_position,
+            max_lists=max_lists,
+            on_progress=self._report,
+        )
+        if counted is None:
+            return None
+        cube = ClickCube(
+            self._columns.user_types,
+            counted.type_values,
+            counted.items,
+            ("all",),
+            counted.n_positions,
+            counted.cells,
+            counted.visits,
+            counted.lists,
+        )
+        rows = {groups.COUNTED: counted.n_rows}
+        return self._describe(cube, queries, self._metadata(rows, {}, counted.first_position, options))
+
+    def _describe(self, cube: ClickCube, queries: CountQueries, metadata: dict[str, Any]) -> ClickCube:
+        """Return the cube with its metadata and warnings."""
+        if len(cube.items) < cube.n_positions:
+            self._warnings.append(f"fewer items ({len(cube.items)}) than positions ({cube.n_positions})")
         busiest = None
         if "user" in self._columns.names:
             busy = self._engine.fetch(queries.busiest_users())
@@ -579,7 +616,7 @@ class _Groups:
         """Return the sorted texts of a column's kept values, and the index of each kept group."""
         codes, values = self.encode(name)
         used = np.unique(codes[kept])
-        texts = {int(code): _text(values[code]) for code in used}
+        texts = {int(code): groups.as_text(values[code]) for code in used}
         names = tuple(sorted(set(texts.values())))
         index = {text: number for number, text in enumerate(names)}
         table = np.zeros(len(values) + 1, dtype=np.int64)
@@ -707,16 +744,6 @@ def _zone_offsets(zone: ZoneInfo, first: int, last: int) -> list[tuple[int, int]
             low, high = (middle, high) if offset(middle) == found[-1][1] else (low, middle)
         found.append((high, offset(high)))
     return found
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, date):
-        return value.isoformat()
-    return str(value)
 
 
 def _single(table: Any) -> Any:

@@ -11,12 +11,32 @@ positions and clicks, for the bits of a visit's clicks.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from banditrank.counts._click_cube import MAX_POSITIONS, N_FOLDS
 from banditrank.logs._log_columns import ColumnKind, ResolvedColumns
 
 MODULUS = 2**31 - 1
 """Prime modulus of the hash of whole numbers (Carter and Wegman, 1979)."""
+
+
+class HashParameters(NamedTuple):
+    """Parameters of a hash of ids.
+
+    Attributes
+    ----------
+    factor
+        Factor of whole numbers.
+    digit
+        First of the eight hexadecimal digits of the MD5 digest of other ids, from 1.
+    """
+
+    factor: int
+    digit: int
+
+
+FOLD_HASH, SAMPLE_HASH = HashParameters(1103515245, 1), HashParameters(747796405, 9)
+"""Hashes by which ids are assigned to folds, and to buckets of the sample of lists."""
 
 SAMPLE_BUCKETS = 1_000_000
 """Number of buckets that visits are hashed into for the sample of lists."""
@@ -607,13 +627,14 @@ class CountQueries:
         return self._fold_of(column, self._kinds["session"])
 
     def _fold_of(self, column: str, kind: ColumnKind) -> str:
-        return f"CAST({self._hash(column, kind, 1103515245, 1)} % {N_FOLDS} AS INTEGER)"
+        return f"CAST({self._hash(column, kind, FOLD_HASH)} % {N_FOLDS} AS INTEGER)"
 
     def _sample_bucket(self, column: str, kind: ColumnKind) -> str:
-        return f"{self._hash(column, kind, 747796405, 9)} % {SAMPLE_BUCKETS}"
+        return f"{self._hash(column, kind, SAMPLE_HASH)} % {SAMPLE_BUCKETS}"
 
-    def _hash(self, column: str, kind: ColumnKind, factor: int, digit: int) -> str:
+    def _hash(self, column: str, kind: ColumnKind, parameters: HashParameters) -> str:
         """Return a hash that is the same in all engines, and for a number and its text."""
+        factor, digit = parameters
         if kind == "integer":
             return f"((abs(CAST({column} AS BIGINT) % {MODULUS}) * {factor} + 12345) % {MODULUS})"
         text = f"CAST({column} AS STRING)"

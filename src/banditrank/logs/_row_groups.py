@@ -112,6 +112,23 @@ def is_missing(value: object) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
+def as_text(value: object) -> str:
+    """Return the name of a value.
+
+    Examples
+    --------
+    >>> as_text(2.0), as_text(True), as_text("a")
+    ('2', 'true', 'a')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value)
+
+
 def parse_position(value: object) -> int | None:
     """Return a position as a whole number, or None.
 

@@ -1,0 +1,524 @@
+"""Counting of Parquet files whose visits are contiguous, in one pass without SQL.
+
+Grouping rows by visit, and joining each row with the clicks of its visit, takes a query engine several times
+as long as reading the file. Where the rows of a visit follow each other, as logging systems write them, one
+pass is enough. It is taken for clean files only: at the first row that is not what it should be (a missing
+value, a position twice, a visit that comes back) it gives up, and the queries count the log, with reasons.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank.counts._click_cube import (
+    N_FOLDS,
+    UNKNOWN,
+    CubeCells,
+    CubeLists,
+    CubeVisits,
+    aggregate_lists,
+    aggregate_visits,
+)
+from banditrank.counts._visit_table import MAX_GROUPS, MAX_ITEMS, VisitTable, hash_texts
+from banditrank.logs._count_queries import FOLD_HASH, MODULUS, SAMPLE_BUCKETS, SAMPLE_HASH, HashParameters
+from banditrank.logs._engines.base import OnProgress
+from banditrank.logs._log_columns import ColumnKind, ResolvedColumns
+from banditrank.logs._log_files import LogFiles
+from banditrank.logs._row_groups import as_text, is_missing
+
+Indices = NDArray[np.int64]
+
+MIN_ROWS = 200_000
+"""Number of rows from which on files are counted in one pass: below, a query is as fast."""
+
+_MAX_ROWS = 2**31 - 1
+_BATCH_ROWS = 2**18
+_ROLES = {"item", "position", "clicked", "session", "user", "time"}
+_NAMED_KINDS = ("text", "integer", "boolean")
+
+
+class SortedCounts(NamedTuple):
+    """Counts of a log.
+
+    Attributes
+    ----------
+    type_values, items
+        Names, sorted.
+    first_position
+        Number of the first position.
+    n_rows
+        Number of rows.
+    n_positions
+        Number of positions.
+    cells, visits, lists
+        Tables of the cube.
+    """
+
+    type_values: tuple[tuple[str, ...], ...]
+    items: tuple[str, ...]
+    first_position: int
+    n_rows: int
+    n_positions: int
+    cells: CubeCells
+    visits: CubeVisits
+    lists: CubeLists
+
+
+class _Unsuitable(Exception):  # noqa: N818 - not an error
+    """The log cannot be counted in one pass."""
+
+
+def count_sorted_log(
+    log: Any,
+    columns: ResolvedColumns,
+    kinds: Mapping[str, ColumnKind],
+    *,
+    first_position: int | None,
+    max_lists: int,
+    on_progress: OnProgress | None = None,
+) -> SortedCounts | None:
+    """Return the counts of a log with a row for each display, or None if one pass cannot count it.
+
+    Parameters
+    ----------
+    log
+        The files.
+    columns, kinds
+        Columns of the log, and the kinds of all columns.
+    first_position
+        Number of the first position; None to find it.
+    max_lists
+        Number of visits whose lists are retained.
+    on_progress
+        Called with the share of the rows that is read.
+    """
+    if not isinstance(log, LogFiles) or log.file_format != "parquet" or log.is_remote:
+        return None
+    names = columns.names
+    kind_of = {role: kinds[name] for role, name in names.items()}
+    named = [kinds[name] for name in (names.get("item", ""), *columns.user_types) if name]
+    if (
+        columns.layout != "long"
+        or not set(names) <= _ROLES
+        or kind_of.get("session") not in ("integer", "text")
+        or kind_of.get("user", "integer") != "integer"
+        or kind_of["position"] != "integer"
+        or kind_of["clicked"] not in ("integer", "boolean")
+        or any(kind not in _NAMED_KINDS for kind in named)
+    ):
+        return None
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
+
+    try:
+        return _Stream(log, columns, first_position, max_lists).count(on_progress)
+    except (_Unsuitable, pa.ArrowException, OSError):
+        return None
+
+
+class _Rows(NamedTuple):
+    """Rows of one or several whole visits."""
+
+    session: Indices
+    user_type: Indices
+    item: Indices
+    position: Indices
+    clicked: NDArray[np.uint8]
+    user: Indices  # empty if the log has no users
+
+    def followed_by(self, other: "_Rows") -> "_Rows":
+        """Return these rows and others."""
+        columns: list[Any] = [np.concatenate([a, b]) for a, b in zip(self, other, strict=True)]
+        return _Rows(*columns)
+
+    def from_row(self, begin: int) -> "_Rows":
+        """Return the rows from a number on."""
+        columns: list[Any] = [column[begin:] for column in self]
+        return _Rows(*columns)
+
+
+class _Stream:
+    """One pass over the files."""
+
+    def __init__(
+        self, log: LogFiles, columns: ResolvedColumns, first_position: int | None, max_lists: int
+    ) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - heavy, and optional
+
+        self._types = columns.user_types
+        self._columns = columns.names
+        named = [*columns.user_types, columns.names["item"]]
+        self._files = [pq.ParquetFile(path, read_dictionary=named) for path in log.paths]
+        self._n_rows = sum(file.metadata.num_rows for file in self._files)
+        self._limits = (
+            (0, 62) if first_position is None else (first_position, first_position + 61)
+        )  # 62 positions
+        self._first_position = first_position
+        self._max_lists = max_lists
+        self._codes: dict[str, _Names] = {name: _Names() for name in named}
+        self._dictionaries: dict[str, tuple[Any, Indices]] = {}  # the last one of each column, with its codes
+        self._combinations = _Names()  # of the values of the user type
+        self._table = VisitTable()
+        self._groups: list[int] = []  # user type and fold of each
+        self._numbers = np.zeros(0, dtype=np.int64)  # of the groups, by user type and fold
+        self._n_visits = 0
+        self._visit_keys: list[Indices] = []
+        self._is_increasing = True
+        self._sample = _ListSample(max_lists)
+        self._lowest, self._highest = 62, 0
+
+    def count(self, on_progress: OnProgress | None) -> SortedCounts:
+        if not MIN_ROWS <= self._n_rows <= _MAX_ROWS:
+            raise _Unsuitable
+        done = 0
+        left: _Rows | None = None
+        first_text: str | None = None  # the session of the rows that are left
+        for batch in self._batches():
+            rows, texts = self._read(batch)
+            n_left = 0 if left is None else left.session.size
+            if left is not None:
+                rows = left.followed_by(rows)
+            starts = np.flatnonzero(rows.session[1:] != rows.session[:-1]) + 1
+            starts = np.concatenate([[0], starts])
+            if starts.size > 1:
+                named = None if texts is None else self._texts(texts, starts[:-1], n_left, first_text)
+                self._add(rows, starts, named)
+            end = int(starts[-1])
+            if texts is not None and end >= n_left:
+                first_text = texts[end - n_left].as_py()
+            left = rows.from_row(end)
+            done += batch.num_rows
+            if on_progress is not None:
+                on_progress(done / self._n_rows)
+        if left is None:
+            raise _Unsuitable
+        ends = np.array([0, left.session.size], dtype=np.int64)
+        self._add(left, ends, None if first_text is None else [first_text])
+        self._check_visits()
+        return self._result()
+
+    def _batches(self) -> Iterator[Any]:
+        wanted = [*self._types, *self._columns.values()]
+        for file in self._files:
+            if not set(wanted) <= set(file.schema_arrow.names):
+                raise _Unsuitable
+            with file:
+                for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
+                    if batch.num_rows:
+                        yield batch
+
+    def _read(self, batch: Any) -> tuple[_Rows, Any]:
+        """Return the rows of a batch, and its sessions if they are texts."""
+        for role, name in self._columns.items():
+            if role != "time" and batch.column(name).null_count:
+                raise _Unsuitable
+        codes = np.zeros(batch.num_rows, dtype=np.int64)
+        if len(self._types) == 1:
+            codes = self._encode(batch, self._types[0])
+        elif self._types:
+            codes = self._combine([self._encode(batch, name) for name in self._types])
+        position = _integers(batch.column(self._columns["position"]))
+        low, high = int(position.min()), int(position.max())
+        if low < self._limits[0] or high > self._limits[1]:
+            raise _Unsuitable
+        self._lowest, self._highest = min(self._lowest, low), max(self._highest, high)
+        clicked = _integers(batch.column(self._columns["clicked"]))
+        if clicked.min() < 0 or clicked.max() > 1:
+            raise _Unsuitable
+        sessions = batch.column(self._columns["session"])
+        is_text = str(sessions.type) in ("string", "large_string")
+        if not is_text and not str(sessions.type).startswith(("int", "uint")):
+            raise _Unsuitable
+        user = np.zeros(0, dtype=np.int64)
+        if "user" in self._columns:
+            user = _integers(batch.column(self._columns["user"]))
+        rows = _Rows(
+            _hash_texts(sessions) if is_text else _integers(sessions),
+            codes,
+            self._encode(batch, self._columns["item"]),
+            position,
+            clicked.astype(np.uint8),
+            user,
+        )
+        return rows, sessions if is_text else None
+
+    def _encode(self, batch: Any, name: str) -> Indices:
+        """Return the codes of the values of a column."""
+        column = batch.column(name)
+        if column.null_count:
+            raise _Unsuitable
+        if not hasattr(column, "indices"):
+            column = column.dictionary_encode()
+        previous = self._dictionaries.get(name)
+        if previous is None or not previous[0].equals(column.dictionary):
+            previous = column.dictionary, self._codes[name].codes_of(column.dictionary.to_pylist())
+            self._dictionaries[name] = previous
+        codes: Indices = previous[1][np.asarray(column.indices)]
+        return codes
+
+    def _combine(self, columns: Sequence[Indices]) -> Indices:
+        """Return the codes of the combinations of several columns."""
+        combined = np.zeros(columns[0].size, dtype=np.int64)
+        for codes in columns:
+            combined = (combined << 12) | codes
+            if int(codes.max(initial=0)) >= 1 << 12:
+                raise _Unsuitable
+        if len(columns) > 5:
+            raise _Unsuitable
+        values, inverse = np.unique(combined, return_inverse=True)
+        found: Indices = self._combinations.codes_of(values.tolist())[inverse.ravel()]
+        return found
+
+    def _texts(self, texts: Any, starts: Indices, n_left: int, first_text: str | None) -> list[str]:
+        """Return the sessions of visits; the first one may have begun in the batch before."""
+        is_old = starts < n_left
+        found: list[str] = texts.take(starts[~is_old] - n_left).to_pylist()
+        return [str(first_text)] * int(is_old.sum()) + found
+
+    def _add(self, rows: _Rows, starts: Indices, texts: list[str] | None) -> None:
+        """Add whole visits: those that begin at all starts but the last, which is their end."""
+        end = int(starts[-1])
+        begin = starts[:-1]
+        is_first = np.zeros(end, dtype=np.bool_)
+        is_first[begin] = True
+        for column in (rows.user_type, rows.user):
+            if column.size and ((column[1:end] != column[: end - 1]) & ~is_first[1:]).any():
+                raise _Unsuitable  # a visit of two types or users
+        keys = rows.session[begin]
+        self._visit_keys.append(keys)
+        before = self._visit_keys[-2][-1:] if len(self._visit_keys) > 1 else keys[:0]
+        self._is_increasing &= bool((np.diff(np.concatenate([before, keys])) > 0).all())
+        folds = _hash(rows.user[begin], FOLD_HASH) if rows.user.size else _hash_visits(keys, texts, FOLD_HASH)
+        groups = self._number_groups(rows.user_type[begin] * N_FOLDS + folds % N_FOLDS)
+        masks = self._table.add(starts, groups, rows.item[:end], rows.position[:end], rows.clicked[:end])
+        if masks is None or int(rows.item.max(initial=0)) >= MAX_ITEMS:
+            raise _Unsuitable
+        self._n_visits += begin.size
+        if self._max_lists:
+            buckets = _hash_visits(keys, texts, SAMPLE_HASH) % SAMPLE_BUCKETS
+            self._sample.add(self._n_visits, buckets, groups, masks, rows, starts)
+
+    def _number_groups(self, combined: Indices) -> Indices:
+        """Return a number for each combination of user type and fold, without gaps."""
+        more = int(combined.max()) + 1 - self._numbers.size
+        if more > 0:
+            self._numbers = np.pad(self._numbers, (0, more), constant_values=-1)
+        groups = self._numbers[combined]
+        if groups.min() < 0:
+            for value in np.unique(combined[groups < 0]).tolist():
+                self._numbers[value] = len(self._groups)
+                self._groups.append(value)
+            if len(self._groups) >= MAX_GROUPS:
+                raise _Unsuitable
+            groups = self._numbers[combined]
+        return groups
+
+    def _check_visits(self) -> None:
+        if self._is_increasing:
+            return
+        keys = np.sort(np.concatenate(self._visit_keys))
+        if (keys[1:] == keys[:-1]).any():
+            raise _Unsuitable  # a visit whose rows are not contiguous
+
+    def _result(self) -> SortedCounts:
+        first = self._first_position
+        if first is None:
+            first = 0 if self._lowest == 0 else 1
+        width = self._highest - first + 1
+        type_values, type_of = self._user_types()
+        items, item_of = self._codes[self._columns["item"]].sort()
+        groups = np.array(self._groups, dtype=np.int64)
+        group_type, group_fold = type_of[groups // N_FOLDS], groups % N_FOLDS
+        n_types = len(type_values)
+        found = self._table.cells(group_fold * n_types + group_type, item_of)  # in the order of a cube
+        nothing = np.zeros(found.group.size)
+        cells = CubeCells(
+            period=np.zeros(found.group.size, dtype=np.int64),
+            fold=found.group // n_types,
+            user_type=found.group % n_types,
+            item=found.item,
+            position=found.position - first,
+            above=np.where(found.above > 0, found.above - first, 0),
+            displays=found.displays,
+            clicks=found.clicks,
+            examined=found.examined,
+            last_clicks=found.last_clicks,
+            weights=nothing,
+            squared_weights=nothing,
+            weighted_clicks=nothing,
+            squared_weighted_clicks=nothing,
+        )
+        group, n_clicks, n_visits = self._table.visits()
+        visits = CubeVisits(
+            np.zeros(group.size, dtype=np.int64), group_fold[group], group_type[group], n_clicks, n_visits
+        )
+        sampled = self._sample.lists(self._n_visits, width, first)
+        lists = CubeLists(
+            group_fold[sampled.fold],
+            group_type[sampled.user_type],
+            np.where(sampled.items >= 0, item_of[np.maximum(sampled.items, 0)], UNKNOWN),
+            sampled.clicks,
+            sampled.visits,
+        )
+        return SortedCounts(
+            type_values,
+            items,
+            first,
+            self._n_rows,
+            width,
+            cells,
+            aggregate_visits(visits),
+            aggregate_lists(lists),
+        )
+
+    def _user_types(self) -> tuple[tuple[tuple[str, ...], ...], Indices]:
+        """Return the values of each user type, sorted, and the number of each code."""
+        if not self._types:
+            return (("all",),), np.zeros(1, dtype=np.int64)
+        if len(self._types) == 1:
+            names, number = self._codes[self._types[0]].sort()
+            return tuple((name,) for name in names), number
+        texts = [self._codes[name].texts for name in self._types]
+        values = []
+        for combined in self._combinations.index:
+            shifts = range(12 * (len(texts) - 1), -1, -12)
+            values.append(
+                tuple(
+                    of_column[(combined >> shift) & 0xFFF]
+                    for of_column, shift in zip(texts, shifts, strict=True)
+                )
+            )
+        ordered = sorted(values)
+        index = {value: number for number, value in enumerate(ordered)}
+        return tuple(ordered), np.array([index[value] for value in values], dtype=np.int64)
+
+
+class _Names:
+    """Codes of the values of a column, in the order in which they occur."""
+
+    def __init__(self) -> None:
+        self.index: dict[Any, int] = {}
+
+    def codes_of(self, values: Sequence[Any]) -> Indices:
+        """Return the code of each value; new values get new codes."""
+        index = self.index
+        for value in values:
+            if value not in index:
+                if is_missing(value):
+                    raise _Unsuitable
+                index[value] = len(index)
+        return np.array([index[value] for value in values], dtype=np.int64)
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts of the values, by code."""
+        return [as_text(value) for value in self.index]
+
+    def sort(self) -> tuple[tuple[str, ...], Indices]:
+        """Return the texts, sorted, and the place of each code among them."""
+        texts = self.texts
+        order = sorted(range(len(texts)), key=texts.__getitem__)
+        place = np.empty(len(texts), dtype=np.int64)
+        place[order] = np.arange(len(texts))
+        return tuple(texts[code] for code in order), place
+
+
+class _ListSample:
+    """Lists of the visits in the first buckets, as many as are wanted on average."""
+
+    def __init__(self, max_lists: int) -> None:
+        self._max_lists = max_lists
+        self._parts: list[tuple[Indices, Indices, Indices, Indices]] = []  # bucket, group, clicks, items
+        self._n_lists = 0
+
+    def _limit(self, n_visits: int) -> int:
+        if n_visits <= self._max_lists:
+            return SAMPLE_BUCKETS
+        return SAMPLE_BUCKETS * self._max_lists // n_visits
+
+    def add(
+        self, n_visits: int, buckets: Indices, groups: Indices, masks: Indices, rows: _Rows, starts: Indices
+    ) -> None:
+        """Add the lists of visits that may be in the sample, of which ``n_visits`` are read so far."""
+        chosen = np.flatnonzero(buckets < self._limit(n_visits))
+        if not chosen.size:
+            return
+        sizes = starts[chosen + 1] - starts[chosen]
+        owner = np.repeat(np.arange(chosen.size), sizes)
+        offsets = np.arange(owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        index = np.repeat(starts[chosen], sizes) + offsets
+        items = np.full((chosen.size, int(rows.position[index].max()) + 1), UNKNOWN, dtype=np.int64)
+        items[owner, rows.position[index]] = rows.item[index]
+        self._check(items)
+        self._parts.append((buckets[chosen], groups[chosen], masks[chosen], items))
+        self._n_lists += chosen.size
+        if self._n_lists > 2 * self._max_lists + _BATCH_ROWS:
+            self._prune(n_visits)
+
+    def _check(self, items: Indices) -> None:
+        """Raise if an item is twice in a list."""
+        ordered = np.sort(items, axis=1)
+        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+            raise _Unsuitable
+
+    def _prune(self, n_visits: int) -> None:
+        limit = self._limit(n_visits)
+        kept = []
+        for part in self._parts:
+            is_kept = part[0] < limit
+            kept.append((part[0][is_kept], part[1][is_kept], part[2][is_kept], part[3][is_kept]))
+        self._parts = kept
+        self._n_lists = sum(part[0].size for part in kept)
+
+    def lists(self, n_visits: int, width: int, first: int) -> CubeLists:
+        """Return the lists, with groups in place of folds and user types, and positions from the first."""
+        self._prune(n_visits)
+        items = [
+            np.pad(part[3], ((0, 0), (0, width + first - part[3].shape[1])), constant_values=UNKNOWN)
+            for part in self._parts
+        ]
+        empty = np.zeros(0, dtype=np.int64)
+        group, clicks = (
+            np.concatenate([empty, *(part[column] for part in self._parts)]) for column in (1, 2)
+        )
+        shown = np.concatenate([np.zeros((0, width + first), dtype=np.int64), *items])[:, first:]
+        return CubeLists(group, group, shown, clicks >> first, np.ones(group.size))
+
+
+def _integers(column: Any) -> Indices:
+    return np.asarray(column.cast("int64"))
+
+
+def _hash(values: Indices, parameters: HashParameters) -> Indices:
+    """Return the hash of whole numbers, as the queries compute it."""
+    remainders = np.abs(np.fmod(values, MODULUS))
+    return np.asarray((remainders * parameters.factor + 12345) % MODULUS)
+
+
+def _hash_visits(keys: Indices, texts: list[str] | None, parameters: HashParameters) -> Indices:
+    """Return the hash of the ids of visits, as the queries compute it."""
+    if texts is None:
+        return _hash(keys, parameters)
+    begin = parameters.digit - 1
+    return np.array(
+        [
+            int(_hash(np.array([int(text)]), parameters)[0])
+            if text.isascii() and text.isdigit() and len(text) <= 18
+            else int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[begin : begin + 8], 16)
+            for text in texts
+        ],
+        dtype=np.int64,
+    )
+
+
+def _hash_texts(column: Any) -> Indices:
+    """Return a hash of each text, by which visits are told apart."""
+    offset_type = np.int64 if str(column.type) == "large_string" else np.int32
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, dtype=offset_type)[column.offset : column.offset + len(column) + 1]
+    hashes = np.empty(len(column), dtype=np.int64)
+    content = np.zeros(1, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    hash_texts(ends.astype(np.int64), content, hashes)
+    return hashes

@@ -1,0 +1,111 @@
+"""Parquet logs whose visits are contiguous: counted in one pass as the queries count them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.click_logs import assert_same_cube, draw_visits
+
+from banditrank import InvalidInputError
+from banditrank.counts import _visit_table
+from banditrank.logs import LogColumns, _sorted_log, count_log
+
+LOG = draw_visits(400, seed=2).drop(columns=["ts", "user_id"])
+MANY = LOG.assign(country=np.where(LOG["session"] % 3 == 0, "de", "fr"))
+USERS = LOG.assign(user_id=LOG["session"] // 3)
+
+
+def is_counted_in_one_pass(
+    path: Path, monkeypatch: pytest.MonkeyPatch, columns: LogColumns | None = None, **options: Any
+) -> bool:
+    """Check that both ways of counting make the same cube; return whether the log suits one pass."""
+    expected = count_log(path, columns, threads=1, **options)
+    results: list[Any] = []
+    count_sorted = _sorted_log.count_sorted_log
+
+    def remember(*arguments: Any, **settings: Any) -> Any:
+        results.append(count_sorted(*arguments, **settings))
+        return results[-1]
+
+    monkeypatch.setattr(_sorted_log, "MIN_ROWS", 1)
+    monkeypatch.setattr(_sorted_log, "_BATCH_ROWS", 97)  # visits span batches
+    monkeypatch.setattr("banditrank.logs._count_log.count_sorted_log", remember)
+    found = count_log(path, columns, threads=1, **options)
+    assert_same_cube(found, expected)
+    assert found.metadata == expected.metadata
+    return any(result is not None for result in results)
+
+
+SUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = {
+    "numbers": (LOG, None, {}),
+    "a sample of lists": (LOG, None, {"max_lists": 50}),
+    "no lists": (LOG, None, {"max_lists": 0}),
+    "texts": (LOG.assign(session="visit " + LOG["session"].astype(str)), None, {"max_lists": 70}),
+    "numbers as texts": (LOG.astype({"session": str}), None, {}),
+    "positions from 0": (LOG.assign(position=LOG["position"] - 1), None, {}),
+    "a first position": (LOG, None, {"first_position": 1}),
+    "boolean clicks": (LOG.astype({"clicked": bool}), None, {}),
+    "numbered items": (LOG.assign(item=LOG["item"].str[5:].astype(int)), None, {}),
+    "one user type": (LOG, LogColumns(user_type=""), {}),
+    "two columns of the user type": (MANY, LogColumns(user_type=["segment", "country"]), {}),
+    "users": (USERS, None, {}),
+    "visits in another order": (LOG.assign(session=-LOG["session"]), None, {}),
+    "rows of a visit in another order": (LOG[::-1], None, {}),
+}
+UNSUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = {
+    "a visit that comes back": (pd.concat([LOG[2:], LOG[:2]]), None, {}),
+    "a position twice": (LOG.assign(position=LOG["position"].where(LOG["session"] > 1005, 2)), None, {}),
+    "an item twice": (LOG.assign(item=LOG["item"].replace("item-2", "item-1")), None, {}),
+    "a missing item": (LOG.assign(item=LOG["item"].replace("item-2", None)), None, {}),
+    "a missing session": (LOG.assign(session=LOG["session"].where(LOG["session"] > 1005)), None, {}),
+    "an invalid click": (LOG.assign(clicked=LOG["clicked"] * 2), None, {}),
+    "two user types in a visit": (LOG.assign(segment=np.where(LOG["position"] == 1, "a", "b")), None, {}),
+    "a propensity": (LOG.assign(propensity=0.5), None, {}),
+    "a time": (LOG.assign(ts=pd.Timestamp("2026-01-01")), LogColumns(time="ts"), {}),
+    "single clicks": (LOG, None, {"single_click": True}),
+}
+
+
+@pytest.mark.parametrize("name", SUITABLE)
+def test_contiguous_visits_are_counted_as_by_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    log, columns, options = SUITABLE[name]
+    path = tmp_path / "log.parquet"
+    log.to_parquet(path, row_group_size=333)
+    assert is_counted_in_one_pass(path, monkeypatch, columns, **options)
+
+
+@pytest.mark.parametrize("name", UNSUITABLE)
+def test_other_logs_are_counted_by_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    log, columns, options = UNSUITABLE[name]
+    path = tmp_path / "log.parquet"
+    log.to_parquet(path)
+    if name in ("an invalid click", "a missing session", "a missing item"):
+        monkeypatch.setattr(_sorted_log, "MIN_ROWS", 1)
+        with pytest.raises(InvalidInputError, match=r"^log.parquet row \d+: "):
+            count_log(path, columns, threads=1, **options)
+    assert not is_counted_in_one_pass(path, monkeypatch, columns, bad_rows="drop", **options)
+
+
+def test_files_and_large_tables_are_counted_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        part = LOG[LOG["session"] % 3 == number]
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    monkeypatch.setattr(_visit_table, "MAX_DENSE_SIZE", 200)
+    monkeypatch.setattr(_visit_table, "_MIN_SLOTS", 4)
+    assert is_counted_in_one_pass(tmp_path, monkeypatch)
+
+
+def test_progress_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    LOG.to_parquet(tmp_path / "log.parquet")
+    monkeypatch.setattr(_sorted_log, "MIN_ROWS", 1)
+    monkeypatch.setattr(_sorted_log, "_BATCH_ROWS", 500)
+    shares: list[float] = []
+    cube = count_log(tmp_path / "log.parquet", on_progress=shares.append)
+    assert cube.n_visits == 400
+    assert shares[:3] == [0.3125, 0.625, 0.9375]
