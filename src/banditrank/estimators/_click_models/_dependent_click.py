@@ -22,7 +22,7 @@ from banditrank.estimators._click_models._parameters import ModelParameters
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-_TOLERANCE = 1e-7
+_TOLERANCE = 1e-6  # of probabilities, whose standard errors are thousands of times as large
 _MAX_ITERATIONS = 200
 _MAX_PROBABILITY = 1 - 1e-12
 _MAX_LISTS = 1_000_000  # of the EM
@@ -44,7 +44,7 @@ class _Unread(NamedTuple):
     visits: Floats  # (U,) of each list
     continuation: Indices  # (U,) index of λ at the last click
     starts: Indices  # (U,) of each list in ``items``
-    owner: Indices  # (E,) the list of each display
+    sizes: Indices  # (U,) number of displays of each list
     items: Indices  # (E,) index of μ
 
 
@@ -74,7 +74,7 @@ def fit_dependent_click(cube: ClickCube) -> ModelParameters:
 
         def improve(both: Floats) -> Floats:
             weights = unread.visits * _read_on(unread, both[: looks.size], both[looks.size :])
-            more_looks = np.bincount(unread.items, weights[unread.owner], looks.size)
+            more_looks = np.bincount(unread.items, np.repeat(weights, unread.sizes), looks.size)
             went_on = np.bincount(unread.continuation, weights, last_at.size)
             stayed = at_positions - last_at
             return np.concatenate(
@@ -113,8 +113,8 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
 
 def _read_on(unread: _Unread, appeal: Floats, continuation: Floats) -> Floats:
     """Return the posterior probability that a visit was read on after its last click, shape (U,)."""
-    logs = np.log1p(-appeal)[unread.items]
-    unclicked = np.exp(np.add.reduceat(logs, unread.starts)) if unread.starts.size else np.zeros(0)
+    misses = (1.0 - appeal)[unread.items]
+    unclicked = np.multiply.reduceat(misses, unread.starts) if unread.starts.size else np.zeros(0)
     going_on = continuation[unread.continuation]
     return np.asarray(going_on * unclicked / (1.0 - going_on + going_on * unclicked))
 
@@ -140,7 +140,7 @@ def _unread_displays(cube: ClickCube) -> _Unread | None:
         (lists.visits * scale[lists.user_type])[kept],
         types * n_positions + last[kept],
         starts,
-        owner.astype(np.int64),
+        n_below,
         types[owner] * n_items + lists.items[kept][owner, positions],
     )
 

@@ -36,6 +36,7 @@ MODEL_NAMES: tuple[ClickModelName, ...] = get_args(ClickModelName)
 MIN_PROBABILITY = 1e-12
 """Floor of the probabilities whose logarithm is taken."""
 
+_CHUNK = 4096  # lists whose probabilities are computed together, within the processor's cache
 _MIN_ATTENTION = 1e-4  # of a position that was never clicked in the data of the fit, for new data
 
 
@@ -91,14 +92,11 @@ class ModelParameters:
             return appeal * self.attention[user_type, :n_positions]
         result = np.empty((n, n_positions))
         if self.model == "user-browsing":
-            reached = np.zeros((n, n_positions + 1))  # probability of each last click above
-            reached[:, 0] = 1.0
-            for k in range(n_positions):
-                gamma = self.attention[user_type, : k + 1, k]  # (L, k + 1)
-                chances = gamma * appeal[:, k, None]
-                result[:, k] = (reached[:, : k + 1] * chances).sum(axis=1)
-                reached[:, : k + 1] *= 1.0 - chances
-                reached[:, k + 1] = result[:, k]
+            for i in np.unique(user_type):  # γ of one type is broadcast, not copied for each list
+                chosen = np.flatnonzero(user_type == i)
+                for start in range(0, chosen.size, _CHUNK):
+                    part = chosen[start : start + _CHUNK]
+                    result[part] = _browse(appeal[part], self.attention[i])
             return result
         examined = np.ones(n)
         for k in range(n_positions):
@@ -144,6 +142,29 @@ class ModelParameters:
 
     def _continuation(self, user_type: Indices, position: int) -> Floats | float:
         return 0.0 if self.model == "cascade" else self.attention[user_type, position]
+
+
+def _browse(appeal: Floats, examination: Floats) -> Floats:
+    """Return the probability of a click at each position, shape (L, K), by the last click above.
+
+    Parameters
+    ----------
+    appeal
+        Of the item at each position, shape (L, K).
+    examination
+        γ of the user type, shape (K, K).
+    """
+    result = np.empty(appeal.shape)
+    columns = appeal.T.copy()  # (K, L)
+    reached = np.zeros((appeal.shape[1] + 1, appeal.shape[0]))  # probability of each last click above
+    reached[0] = 1.0
+    for k, of_items in enumerate(columns):
+        gamma = examination[: k + 1, k]
+        clicked = (gamma @ reached[: k + 1]) * of_items
+        reached[: k + 1] *= 1.0 - np.outer(gamma, of_items)
+        reached[k + 1] = clicked
+        result[:, k] = clicked
+    return result
 
 
 def check_model(model: str) -> ClickModelName:
