@@ -24,7 +24,7 @@ from candidates import measure_candidates
 from dashboard import measure_dashboard
 from interleaving import ROUNDS, interleave, ratio
 from isolation import measure_isolation
-from logs import measure_logs
+from logs import measure_logs, measure_models
 from numpy_versions import NumpyUCB
 from policies import measure_policies
 from problems import easy_problem
@@ -190,7 +190,7 @@ PARTS = {
     "service": (measure_service,),
     "dashboard": (measure_dashboard,),
     "isolation": (measure_isolation,),
-    "logs": (measure_logs,),
+    "logs": (measure_logs, measure_models),
 }
 ON_REQUEST = {"servers": (measure_servers,)}
 """Parts that need packages outside the requirements."""

@@ -1,9 +1,10 @@
-"""Click logs: rows of a Parquet file to the cells of a cube, compared with a bare GROUP BY of DuckDB.
+"""Click logs: counting compared with a bare GROUP BY of DuckDB, fits of click models, and evaluation.
 
 ``LOG_ROWS=3000000`` in the environment sets the number of rows, 20 million by default. Times are processor
 seconds, all threads together, because other load changes wall times.
 """
 
+import json
 import os
 import resource
 import statistics
@@ -13,8 +14,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 from interleaving import interleave, ratio
 
+from banditrank.counts import ClickCube, merge_cubes
+from banditrank.estimators import fit_click_model
+from banditrank.estimators._click_models._parameters import MODEL_NAMES, ClickModelName
+from banditrank.evaluation import evaluate
 from banditrank.logs import LogColumns, count_log
 from banditrank.logs._duckdb_session import open_session
 
@@ -60,6 +66,67 @@ def group_bare(path: Path) -> None:
         session.fetch_arrow(BARE.format(path=path))
 
 
+def browsing_cube(n_visits: int, n_user_types: int, n_items: int, n_positions: int) -> ClickCube:
+    """Return the cube of random rankings, whose users look less often far below their last click."""
+    rng = np.random.default_rng(0)
+    user_type = rng.integers(0, n_user_types, n_visits)
+    items = np.argsort(rng.random((n_visits, n_items)), axis=1)[:, :n_positions]
+    appeal = rng.uniform(0.1, 0.5, (n_user_types, n_items))[user_type[:, None], items]
+    clicks = np.zeros(items.shape, dtype=np.bool_)
+    above = np.zeros(n_visits)
+    for k in range(n_positions):
+        clicks[:, k] = rng.random(n_visits) < appeal[:, k] * (k + 1 - above) ** -0.7
+        above[clicks[:, k]] = k + 1
+    return ClickCube.from_visits(user_type, items, clicks)
+
+
+def measure_models() -> Iterator[dict[str, float]]:
+    """Measure fits and evaluation in a process of its own, with one thread of BLAS.
+
+    Threads of BLAS that wait for each other count as processor time.
+    """
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, __file__]
+    made = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    for line in made.stdout.splitlines():
+        yield json.loads(line)
+
+
+def measure_fits() -> Iterator[dict[str, float]]:
+    """Measure the fits of all click models with intervals, as ratios to the position-based one."""
+    cube = browsing_cube(100_000, 10, 200, 20)
+
+    def fit(model: ClickModelName) -> Callable[[], float]:
+        fit_click_model(cube.select(user_types=[0]), model, held_out=False)  # compiles
+        return processor_seconds(lambda: fit_click_model(cube, model, held_out=False))
+
+    times = interleave({model: fit(model) for model in MODEL_NAMES})
+    size = "10 types, 200 items, 20 positions"
+    base = times["position-based"]
+    figures = {f"fit of position-based, {size}, processor seconds (at most 1)": statistics.median(base)}
+    for model, seconds in times.items():
+        if model != "position-based":
+            figures[f"fit of {model} over position-based, {size}"] = ratio(seconds, base)
+    yield figures
+
+
+def measure_evaluation() -> Iterator[dict[str, float]]:
+    """Compare evaluations of logs of the same cells, one with ten times as many rows."""
+    once = browsing_cube(50_000, 2, 20, 5)
+    ten_times = merge_cubes([once] * 10)
+    evaluate(once)  # compiles
+    times = interleave(
+        {
+            "once": processor_seconds(lambda: evaluate(once)),
+            "ten times": processor_seconds(lambda: evaluate(ten_times)),
+        }
+    )
+    yield {
+        "evaluation, 2 types, 20 items, 5 positions, processor seconds": statistics.median(times["once"]),
+        "evaluation of ten times the rows over once (about 1)": ratio(times["ten times"], times["once"]),
+    }
+
+
 def measure_logs() -> Iterator[dict[str, float]]:
     """Compare `count_log` with a bare GROUP BY, and measure its peak memory."""
     with tempfile.TemporaryDirectory() as directory:
@@ -85,3 +152,8 @@ def measure_logs() -> Iterator[dict[str, float]]:
         ),
         f"{rows}, peak memory with a limit of {MEMORY_LIMIT}, MB (at most 800)": float(peak.stdout),
     }
+
+
+if __name__ == "__main__":
+    for figures in (*measure_fits(), *measure_evaluation()):
+        print(json.dumps(figures), flush=True)
