@@ -458,6 +458,7 @@ def _header_bytes() -> Iterable[Vector]:
         POST + b"Connection: content-length, transfer-encoding, host\r\n" + LENGTH + b"\r\n" + CANARY,
         requests=[POSTED_CANARY],
     )
+    yield _served("header: two thousand", GET + b"X-A: b\r\n" * 2000 + b"\r\n", requests=[LISTED])
     yield _refused("head too long: one header", GET + b"X-A: " + b"b" * MANY_BYTES + b"\r\n\r\n", CANARY)
     yield _refused("head too long: many headers", GET + b"X-A: b\r\n" * (MANY_BYTES // 8) + b"\r\n", CANARY)
     yield _refused("head too long: name", GET + b"X" * MANY_BYTES + b": b\r\n\r\n", CANARY)
@@ -578,6 +579,13 @@ def _sequences() -> Iterable[Vector]:
         good + listed[:10],
         listed[10:] + good,
         requests=[POSTED_CANARY, LISTED, POSTED_CANARY],
+    )
+    yield _either("pipeline, half-closed", good + listed, requests=[POSTED_CANARY, LISTED], half_closes=True)
+    yield _served(
+        "body split everywhere",
+        POST + LENGTH + b"\r\n",
+        *(bytes([byte]) for byte in CANARY),
+        requests=[POSTED_CANARY],
     )
     yield _refused(
         "pipeline with an error in the middle",
