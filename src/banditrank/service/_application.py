@@ -139,18 +139,16 @@ class Application:
         self.streams = StreamLimiter(settings.max_streams)
         self.stopping = asyncio.Event()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Handle an HTTP request or the lifespan of the server."""
         if scope["type"] == "http":
             if self.settings.allow_origins:
-                await cors_middleware(self._handle, self.settings.allow_origins, scope, receive, send)
-            else:
-                await self._handle(scope, receive, send)
-        elif scope["type"] == "lifespan":
+                return cors_middleware(self._handle, self.settings.allow_origins, scope, receive, send)
+            return self._handle(scope, receive, send)
+        if scope["type"] == "lifespan":
             scope.setdefault("state", {})["stopping"] = self.stopping  # for `HttpProtocol.shutdown`
-            await self._run_lifespan(receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1000})
+            return self._run_lifespan(receive, send)
+        return send({"type": "websocket.close", "code": 1000})
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()

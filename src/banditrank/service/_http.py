@@ -54,7 +54,7 @@ class Response(NamedTuple):
         """
         headers = [*self.headers, *self.caching, *self._body_headers()]
         if request_id is not None:
-            headers.append((REQUEST_ID, request_id.encode("ascii")))
+            headers.append((REQUEST_ID, request_id.encode()))
         if close:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})

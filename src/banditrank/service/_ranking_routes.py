@@ -46,9 +46,21 @@ _encode = msgspec.json.Encoder().encode
 
 async def _rank(application: "Application", request: Request) -> Response:
     body = request.body
+    runtime = application.loaded_surface(request)
+    if runtime is not None and _is_plain(runtime, body):  # nearly always
+        (shown,) = runtime.rank_batch((body.user_type,))
+        return Response(200, _encode(RankingResponse(shown.id, shown.items, shown.expires_at, shown.arm)))
     visitors = None if body.visitor is None else [body.visitor]
     (ranking,) = await _rankings(application, request, [body.user_type], visitors)
     return Response(200, _encode(ranking))
+
+
+def _is_plain(runtime: SurfaceRuntime, body: RankingRequest) -> bool:
+    """Return whether a request has a known user type and nothing else, and its surface ranks fast."""
+    if body.visitor is not None or body.candidates or body.exclude or body.pinned:
+        return False
+    is_known = body.user_type in runtime.user_type_numbers
+    return is_known and not _is_slow(runtime, has_candidates=False)
 
 
 async def _rank_batch(application: "Application", request: Request) -> Response:

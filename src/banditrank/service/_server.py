@@ -79,6 +79,7 @@ def server_config(
     return uvicorn.Config(
         application,
         factory=factory,
+        interface="asgi3",
         workers=settings.workers,
         log_config=None,
         access_log=False,
