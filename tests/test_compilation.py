@@ -1,16 +1,21 @@
-"""The cache ignores packages without formulas, Ctrl-C waits for the compiler, calls leak nothing."""
+"""The cache is shared by processes, Ctrl-C waits for the compiler, calls leak nothing."""
 
 import ast
 import atexit
+import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
 import banditrank
@@ -183,3 +188,27 @@ def test_a_read_only_cache_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ((remove, arguments),) = copies
     remove(*arguments)
     assert not copy.exists()
+
+
+SAVING = """
+import sys
+from pathlib import Path
+from numba.core.caching import IndexDataCacheFile
+from banditrank._compilation import cache_directory
+
+directory = cache_directory() / "functions"
+directory.mkdir(exist_ok=True)
+for number in range(200):
+    IndexDataCacheFile(str(directory), "function", "stamp").save((sys.argv[1], number), (sys.argv[1], number))
+"""
+
+
+def test_processes_that_save_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SAVING]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    processes = [subprocess.Popen([*command, name], env=environment) for name in ("first", "second")]
+    assert [process.wait() for process in processes] == [0, 0]
+    (directory,) = tmp_path.glob("*/functions")
+    index = IndexDataCacheFile(str(directory), "function", "stamp")
+    for key in product(("first", "second"), range(200)):
+        assert index.load(key) == key

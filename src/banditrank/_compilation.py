@@ -18,6 +18,7 @@ from Python, from other formulas, and from the simulation loop. Five facts about
 """
 
 import atexit
+import fcntl
 import hashlib
 import os
 import shutil
@@ -26,11 +27,12 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+import numba.core.caching
 import numba.np.random.generator_core
 import numpy as np
 from numba import types
@@ -174,6 +176,29 @@ def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
     function.__qualname__ += ".py_func"
     jitable: Callable[..., Any] = register_jitable(**_INTERNAL_INLINED)(function)
     return jitable
+
+
+def _lock_saves(save: Callable[..., None]) -> Callable[..., None]:
+    """Return a method that saves machine code of this package, in one process at a time for each directory.
+
+    Numba reads an index, adds an entry, and writes it. Two processes at the same time would lose an entry, or
+    store machine code under the name that the index has for the other's.
+    """
+
+    @wraps(save)
+    def locked_save(self: Any, key: Any, data: Any) -> None:
+        with ExitStack() as stack:
+            if cache_directory() in (directory := Path(self._cache_path)).parents:
+                with suppress(OSError):  # a file system without locks
+                    lock = stack.enter_context((directory / "lock").open("w"))
+                    fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed
+            save(self, key, data)
+
+    return locked_save
+
+
+_caching: Any = numba.core.caching  # without types
+_caching.IndexDataCacheFile.save = _lock_saves(_caching.IndexDataCacheFile.save)
 
 
 class _GeneratorType(types.NumPyRandomGeneratorType):
