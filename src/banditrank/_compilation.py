@@ -55,6 +55,7 @@ _NATIVE: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _NATIVE_FUNCTIONS: list[Any] = []  # kept alive: their addresses are in use
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 _INTERNAL_INLINED: Any = {**_INLINED, "no_cpython_wrapper": True}
+_MERGED: dict[str, Any] = {**_INTERNAL, "inline": "always"}
 
 # Packages whose source does not affect machine code.
 WITHOUT_FORMULAS = (
@@ -89,6 +90,14 @@ def internal(function: Callable[P, R]) -> Callable[P, R]:
     The wrapper that unpacks Python arguments takes long to compile for tuples of many arrays.
     """
     return _compile(function, _INTERNAL)
+
+
+def merged(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `internal`, as part of the caller: for formulas around a large one.
+
+    Each compiled level of the call graph optimises everything that it calls once more.
+    """
+    return _compile(function, _MERGED)
 
 
 def dispatch_on_type(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._compilation import compiled, internal
+from banditrank._compilation import compiled, internal, merged
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.policies.baselines._components.pmed.alternatives import set_beliefs
 from banditrank.policies.baselines._components.pmed.program import Program, solve_program
@@ -107,7 +107,7 @@ def empty_plan(n_copies: int, n_items: int, n_positions: int, n_rows: int) -> Pl
     )
 
 
-@internal
+@merged
 def fill_queue(state: PMEDState, user_type: int, alpha: float, rng: np.random.Generator) -> None:
     """Queue the leading ranking, and rankings that were displayed too little."""
     i = user_type
@@ -154,7 +154,7 @@ def _estimate(state: PMEDState, user_type: int) -> None:
             break
 
 
-@internal
+@merged
 def _solve(state: PMEDState, user_type: int, rng: np.random.Generator) -> None:
     """Solve the program with shuffled items, because it has many solutions and indices must not decide."""
     i = user_type

@@ -68,13 +68,14 @@ def solve_program(program: Program, leaders: Indices) -> float:
             basis.losses[r, j] = means[r, leaders[r]] - means[r, j]
     basis.rows[0] = 0
     program.displays[:] = 0.0
-    coverage = _cut(program, leaders)
-    for _ in range(MAX_CUTTING_ROUNDS):
+    coverage = 0.0
+    for cutting_round in range(MAX_CUTTING_ROUNDS + 1):
+        if cutting_round > 0:
+            optimise(basis)
+            _sum_displays(program)
+        coverage = _cut(program, leaders)
         if coverage >= 1.0 - SLACK:
             break
-        optimise(basis)
-        _sum_displays(program)
-        coverage = _cut(program, leaders)
     loss = 0.0
     for b in range(basis.rows[0]):
         basis.levels[b] /= max(coverage, TINY)  # scales up to satisfy all constraints
