@@ -1,8 +1,8 @@
 """Build the documentation site in ``output/site``: ``make docs``. Warnings are errors.
 
 A build without changes does nothing, and one after a change of pages reads only those. After a change of the
-package everything is built again, because notebooks and the gallery run its code. Only one process builds at a
-time: another waits, and finds the site built.
+package everything is built again, because notebooks and the gallery run its code. Only one process builds at
+a time: another waits, and finds the site built.
 """
 
 import fcntl
