@@ -1,5 +1,6 @@
 """Replications on Ray: the results of this machine, clear errors, and nothing left behind."""
 
+import doctest
 import importlib
 import logging
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.documentation import DOCS
 
 from banditrank import (
     BanditRankError,
@@ -118,8 +120,11 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
     later = Problem(**{**problem.to_dict(), "item_means": problem.item_means[:, ::-1]})
     odd = Utility.from_function(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
     for policy, settings in (
-        (UCBRank(coefficient=0.25), {}),
-        (UCBRank(schedule=lambda t: 1 / t), {"rewards": BetaRewards(2.0)}),
+        (UCBRank(coefficient=0.25), {"workers": 2, "problem": Timeline([problem, later], [1, 150])}),
+        (
+            UCBRank(schedule=lambda t: 1 / t),
+            {"rewards": BetaRewards(2.0), "click_model": DependentClick(0.8)},
+        ),
         (UCBRank(coefficient=0.5, treatment="equal", utility="nash"), {"delay": 3}),
         (
             UCBRank(
@@ -130,14 +135,14 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
             {},
         ),
         (UCBRank(coefficient=0.5, treatment="equal", utility=odd, solver="enumeration"), {}),
-        (UCBRank(coefficient=0.25), {"click_model": DependentClick(0.8)}),
         (UCBRank(coefficient=0.25), {"click_model": only_the_first()}),
-        (UCBRank(coefficient=0.25), {"problem": Timeline([problem, later], [1, 500])}),
         (most_clicked(), {}),
     ):
-        asked = {"problem": problem, "horizon": 1000, "replications": 3, "seed": 3, **settings}
+        # One worker by default: each process of Ray compiles functions of one's own again.
+        asked = {"problem": problem, "horizon": 300, "replications": 2, "seed": 3, "workers": 1, **settings}
         here = simulate(policy, **asked)  # first: compiles what the processes of Ray then load
-        there = simulate(policy, **asked, backend=ray_here)
+        there = simulate(policy, **asked, backend="ray")  # the program is connected already
+        assert ray_here._ray.is_initialized()
         assert there.is_complete
         assert np.array_equal(here.regret, there.regret), (policy, settings)
         assert np.array_equal(here.initial_rounds, there.initial_rounds)
@@ -231,7 +236,7 @@ def test_errors_on_the_cluster_are_raised_here(ray_here: RayBackend, monkeypatch
 
     def told(policy: Policy, kind: type[Exception], message: str) -> None:
         with pytest.raises(kind, match=message) as raised:
-            simulate(policy, kdd2012(), 500, 3, 3, backend=ray_here)
+            simulate(policy, kdd2012(), 300, 1, 3, backend=ray_here)
         assert "\n" not in str(raised.value)
 
     locked = UCBRank(coefficient=0.25)
@@ -264,6 +269,17 @@ def test_errors_on_the_cluster_are_raised_here(ray_here: RayBackend, monkeypatch
             InvalidInputError,
             rf"^banditrank on .*same as here: .*source digest 0000, got '{__version__}, source digest",
         )
+
+
+@pytest.mark.usefixtures("ray_here")
+def test_the_examples_of_the_documentation_run() -> None:
+    page = DOCS / "how-to" / "clusters.md"
+    test = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf-8"), {}, page.name, str(page), 0)
+    assert len(test.examples) > 5
+    failures: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=failures.append)
+    assert not runner.failures, "".join(failures)
 
 
 def test_a_machine_without_banditrank_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

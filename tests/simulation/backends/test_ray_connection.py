@@ -66,7 +66,7 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
         "import banditrank.simulation._result_store as store; store.SAVE_INTERVAL_SECONDS = 0.0\n"
         "from banditrank._cli.main import main; main()"
     )
-    settings = ["--policy", "ucb-rank", "--horizon", "3000000", "--replications", "5000"]
+    settings = ["--policy", "ucb-rank", "--horizon", "500000", "--replications", "5000"]
     process = subprocess.Popen(
         [sys.executable, "-c", program, "simulate", "--backend", "ray", *settings, "--save", str(tmp_path)],
         stdout=subprocess.PIPE,
