@@ -32,8 +32,8 @@ def test_lifts_are_covered_at_every_look(kind: SimulatedExperiment) -> None:
 @kinds
 def test_lifts_are_covered_at_every_look_of_200_experiments(kind: SimulatedExperiment) -> None:
     # At most 5% of the experiments may miss: 19 of 200 or more do so with probability 0.6% then. At a rate of
-    # 15% the test fails with probability 99%. Of two means at most 10%: 32 or more with probability 0.5%; at a
-    # rate of 20% the test fails with probability 94%.
+    # 15% the test fails with probability 99%. Of two means at most 10%: 32 or more with probability 0.5%; at
+    # a rate of 20% the test fails with probability 94%.
     index = KINDS.index(kind)
     n_lift = n_mean = 0
     for run in range(200):
