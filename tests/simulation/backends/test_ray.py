@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.documentation import DOCS
 
 from banditrank import (
     BanditRankError,
@@ -121,10 +120,8 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
     odd = Utility.from_function(lambda u: uncompilable(u), shape="linear")  # noqa: PLW0108 - it is to be sent
     for policy, settings in (
         (UCBRank(coefficient=0.25), {"workers": 2, "problem": Timeline([problem, later], [1, 150])}),
-        (
-            UCBRank(schedule=lambda t: 1 / t),
-            {"rewards": BetaRewards(2.0), "click_model": DependentClick(0.8)},
-        ),
+        (UCBRank(coefficient=0.25), {"click_model": DependentClick(0.8)}),
+        (UCBRank(schedule=lambda t: 1 / t), {"rewards": BetaRewards(2.0)}),
         (UCBRank(coefficient=0.5, treatment="equal", utility="nash"), {"delay": 3}),
         (
             UCBRank(
@@ -273,7 +270,7 @@ def test_errors_on_the_cluster_are_raised_here(ray_here: RayBackend, monkeypatch
 
 @pytest.mark.usefixtures("ray_here")
 def test_the_examples_of_the_documentation_run() -> None:
-    page = DOCS / "how-to" / "clusters.md"
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "clusters.md"
     test = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf-8"), {}, page.name, str(page), 0)
     assert len(test.examples) > 5
     failures: list[str] = []
