@@ -25,7 +25,8 @@ from banditrank.model._values import best_personalized_values
 from banditrank.policies._base import policy_label
 from banditrank.policies._bound_posterior import bind_posterior, sample_posterior, update_posterior
 from banditrank.policies._cholesky import cholesky_factor, solve_upper
-from banditrank.policies._posterior import _log_mean_gap, variance_inflation, write_preferences
+from banditrank.policies._mean_prior import log_mean_gap
+from banditrank.policies._posterior import variance_inflation, write_preferences
 from banditrank.testing._policies import POLICY_CHECKS, MakePolicy, dense_counts
 
 POLICIES: dict[str, MakePolicy] = {
@@ -81,7 +82,7 @@ def test_preferences_are_drawn_from_their_posterior(scale: int) -> None:
         row[:] = handle.preferences
     assert drawn.sum(axis=1) == pytest.approx(1.0)
     posterior = handle.posterior()
-    shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
+    shape, mean = posterior.prior.shape[0], posterior.prior.levels[0]
     average, deviation = exact_preferences(displays[0], rewards[0], shape, mean)
     assert drawn[:, 0].mean() == pytest.approx(average, abs=0.2 * deviation)
     assert drawn[:, 0].std() == pytest.approx(deviation, rel=0.15)
@@ -95,7 +96,7 @@ def test_means_are_drawn_from_the_upper_half_of_their_posterior() -> None:
     handle = bind_posterior(Counts.from_arrays(displays, rewards, [475]), 1.0)
     set_rounds(handle, 1e12)  # so late there is no caution
     posterior = handle.posterior()
-    shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
+    shape, mean = posterior.prior.shape[0], posterior.prior.levels[0]
     rng, drawn = np.random.default_rng(3), np.zeros((20_000, 3))
     for row in drawn:
         sample_posterior(handle, 0, rng)
@@ -146,9 +147,9 @@ def test_large_logits_do_not_overflow() -> None:
 def test_the_spread_of_a_gamma() -> None:
     # ln 1 − ψ(1) is Euler's constant; ψ(1/2) = −γ − 2 ln 2; ψ(10) from tables.
     gamma = 0.5772156649015329
-    assert _log_mean_gap(1.0) == pytest.approx(gamma, rel=1e-8)
-    assert _log_mean_gap(0.5) == pytest.approx(np.log(0.5) + gamma + 2 * np.log(2), rel=1e-8)
-    assert _log_mean_gap(10.0) == pytest.approx(np.log(10) - 2.251752589066721, rel=1e-8)
+    assert log_mean_gap(1.0) == pytest.approx(gamma, rel=1e-8)
+    assert log_mean_gap(0.5) == pytest.approx(np.log(0.5) + gamma + 2 * np.log(2), rel=1e-8)
+    assert log_mean_gap(10.0) == pytest.approx(np.log(10) - 2.251752589066721, rel=1e-8)
 
 
 def test_the_prior_is_fitted_to_the_items() -> None:
@@ -159,7 +160,7 @@ def test_the_prior_is_fitted_to_the_items() -> None:
     displays = np.full((1, 300, 1), 20_000.0)
     rewards = rng.binomial(20_000, means)[None, :, None]
     prior = bind_posterior(Counts.from_arrays(displays, rewards, [300 * 20_000]), 1.0).posterior().prior
-    assert prior.means[0] == pytest.approx(0.02, rel=0.24)
+    assert prior.levels[0] == pytest.approx(0.02, rel=0.24)
     assert prior.shape[0] == pytest.approx(1.0, rel=0.32)
 
 
@@ -186,7 +187,7 @@ def test_beliefs_follow_from_the_counts_alone() -> None:
     assert counts.arrivals.sum() == 3000
     # They differ by what came since beliefs were brought up to date last, at most a hundredth of the rounds.
     assert grown.preferences == pytest.approx(fresh.preferences, abs=0.01)
-    assert grown.prior.means == pytest.approx(fresh.prior.means, rel=0.03)
+    assert grown.prior.levels == pytest.approx(fresh.prior.levels, rel=0.03)
     assert grown.prior.shape == pytest.approx(fresh.prior.shape, rel=0.1)
     assert grown.item_rewards == pytest.approx(fresh.item_rewards)
     assert grown.weights == pytest.approx(fresh.weights, rel=0.05)

@@ -46,7 +46,7 @@ def test_preferences_are_drawn_from_their_posterior() -> None:
     grid, means = (np.arange(400) + 0.5) / 400, (np.arange(1000) + 0.5) / 1000
     looks = np.stack([grid, 1 - grid]) / np.maximum(grid, 1 - grid)  # (2, 400)
     logs = np.zeros(grid.size)
-    shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
+    shape, mean = posterior.prior.shape[0], posterior.prior.levels[0]
     for j in range(3):
         table = np.tile((shape - 1) * np.log(means) - shape / mean * means, (grid.size, 1))
         for k in range(2):
@@ -74,7 +74,7 @@ def test_means_are_drawn_from_the_upper_half_of_their_posterior(looks: tuple[flo
     set_rounds(handle, 1e12)  # so late there is no caution
     fix_preferences(handle, np.array(looks))
     posterior = handle.posterior()
-    shape, mean = posterior.prior.shape[0], posterior.prior.means[0]
+    shape, mean = posterior.prior.shape[0], posterior.prior.levels[0]
     rng, drawn = np.random.default_rng(3), np.zeros((20_000, 3))
     for row in drawn:
         sample_posterior(handle, 0, rng)

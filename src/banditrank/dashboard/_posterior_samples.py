@@ -102,7 +102,10 @@ class PosteriorSamples:
         self._cache: dict[int, UserTypeSamples] | None = {}
         if n_means * self.n_samples > MAX_ELEMENTS:
             self._cache = None
-        handle = bind_posterior(counts, _MAX_REWARD, is_position_based=click_model == "position-based")
+        # Not pooled: what is reported of a type follows from its own clicks.
+        handle = bind_posterior(
+            counts, _MAX_REWARD, is_position_based=click_model == "position-based", is_pooled=False
+        )
         self._posterior = handle.posterior()
         self.arrival_rates = np.random.default_rng(seed).dirichlet(counts.arrivals + 1.0, self.n_samples)
 
@@ -124,9 +127,9 @@ class PosteriorSamples:
         if posterior.is_position_based:
             return UserTypeSamples(preferences, self._sample_position_based_means(i, preferences, rng))
         preferences /= preferences.sum(axis=1, keepdims=True)
-        shape = posterior.prior.shape[0]
-        exposure = shape / posterior.prior.means[i] + preferences @ posterior.weighted_displays[i]  # (S, M)
-        means = rng.standard_gamma(shape + posterior.weighted_rewards[i], exposure.shape) / exposure
+        prior = posterior.prior
+        exposure = prior.looks[i] + preferences @ posterior.weighted_displays[i]  # (S, M)
+        means = rng.standard_gamma(prior.shapes[i] + posterior.weighted_rewards[i], exposure.shape) / exposure
         return UserTypeSamples(preferences, means.clip(0.0, _MAX_REWARD))
 
     def _sample_position_based_means(

@@ -4,6 +4,7 @@ The formulas of `banditrank.policies._posterior` are compiled once, for both tre
 and called by address.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,19 +51,34 @@ class PosteriorHandle(NamedTuple):
         return _bind, (self.posterior(),)
 
 
-def bind_posterior(counts: Counts, max_reward: float, *, is_position_based: bool = False) -> PosteriorHandle:
+def bind_posterior(
+    counts: Counts,
+    max_reward: float,
+    *,
+    is_position_based: bool = False,
+    is_pooled: bool = True,
+    horizon: int | None = None,
+    position_prior: Sequence[float] | None = None,
+    position_order: Sequence[int] | None = None,
+) -> PosteriorHandle:
     """Return the posterior given counts, whose arrays are not copied.
 
     Parameters
     ----------
-    counts
-        Counts.
-    max_reward
-        Maximum reward at a position.
-    is_position_based
-        Whether positions are looked at independently of each other; otherwise users look at one position.
+    counts, max_reward, is_position_based, is_pooled, horizon, position_prior, position_order
+        As for `new_posterior`.
     """
-    handle = _bind(new_posterior(counts, max_reward, is_position_based=is_position_based))
+    handle = _bind(
+        new_posterior(
+            counts,
+            max_reward,
+            is_position_based=is_position_based,
+            is_pooled=is_pooled,
+            horizon=horizon,
+            position_prior=position_prior,
+            position_order=position_order,
+        )
+    )
     _warm_up(handle.refit_function, handle.memory, handle.rounds.size)
     return handle
 

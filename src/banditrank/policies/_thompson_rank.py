@@ -6,9 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._checks import check_number
+from banditrank._checks import check_integer, check_number
 from banditrank._compilation import inlined, internal
 from banditrank.counts._counts import Counts
+from banditrank.errors import InvalidInputError
 from banditrank.model._click_models import RankOneClickModel, check_rank_one
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
@@ -169,6 +170,17 @@ class ThompsonRank(CompiledPolicy):
     click_model
         ``single-look``: users look at one position. ``position-based``: they look at each position
         independently of the others, and may click several items.
+    pooling
+        Whether a user type starts from what the other types like. Where tastes differ, types soon learn for
+        themselves either way.
+    horizon
+        Number of visits that a user type can expect, if that is known and small: fewer visits for each item
+        leave less time to make use of exploration.
+    position_prior
+        Number of looks at each position that you are as sure of its preference as; a uniform prior by
+        default.
+    position_order
+        Positions by decreasing preference, from 0, if their order is known.
 
     Raises
     ------
@@ -197,6 +209,10 @@ class ThompsonRank(CompiledPolicy):
     solver: SolverName = "auto"
     max_reward: float = 1.0
     click_model: RankOneClickModel = "single-look"
+    pooling: bool = True
+    horizon: int | None = None
+    position_prior: tuple[float, ...] | None = None
+    position_order: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
@@ -204,6 +220,26 @@ class ThompsonRank(CompiledPolicy):
         check_number("max_reward", self.max_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
         check_rank_one(self.click_model)
+        if not isinstance(self.pooling, bool):
+            raise InvalidInputError("pooling", "must be true or false", self.pooling)
+        if self.horizon is not None:
+            object.__setattr__(self, "horizon", check_integer("horizon", self.horizon, 1))
+        if self.position_prior is not None:
+            looks = tuple(check_number("position_prior", one, 0.0, 1e9) for one in self.position_prior)
+            object.__setattr__(self, "position_prior", looks)
+        if self.position_order is not None:
+            order = tuple(check_integer("position_order", one, 0) for one in self.position_order)
+            if sorted(order) != list(range(len(order))):
+                raise InvalidInputError("position_order", "must hold every position once, from 0", order)
+            object.__setattr__(self, "position_order", order)
+
+    def _check_positions(self, n_positions: int) -> None:
+        for field in ("position_prior", "position_order"):
+            given = getattr(self, field)
+            if given is not None and len(given) != n_positions:
+                raise InvalidInputError(
+                    field, f"must have {n_positions} values, one for each position", given
+                )
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
@@ -213,6 +249,10 @@ class ThompsonRank(CompiledPolicy):
             "solver": solver,
             "max_reward": self.max_reward,
             "click_model": self.click_model,
+            "pooling": self.pooling,
+            "horizon": self.horizon,
+            "position_prior": self.position_prior,
+            "position_order": self.position_order,
         }
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
@@ -231,8 +271,15 @@ class ThompsonRank(CompiledPolicy):
     def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - the posterior depends on counts alone
         """Return the posterior given counts, and workspaces."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
+        self._check_positions(k)
         posterior = bind_posterior(
-            counts, self.max_reward, is_position_based=self.click_model == "position-based"
+            counts,
+            self.max_reward,
+            is_position_based=self.click_model == "position-based",
+            is_pooled=self.pooling,
+            horizon=self.horizon,
+            position_prior=self.position_prior,
+            position_order=self.position_order,
         )
         if self.treatment == "personalized":
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
