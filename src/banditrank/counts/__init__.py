@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from banditrank.counts._click_cube import ClickCube, merge_cubes
     from banditrank.counts._counts import Counts
     from banditrank.counts._cube_files import load_cube
+    from banditrank.counts._feature_statistics import FeatureStatistics
     from banditrank.counts._forgetting import Forgetting, as_forgetting, discount, sliding_window
 
 __all__ = [
     "ClickCube",
     "Counts",
+    "FeatureStatistics",
     "Forgetting",
     "as_forgetting",
     "discount",
@@ -25,6 +27,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "_feature_statistics": ("FeatureStatistics",),
             "_click_cube": (
                 "ClickCube",
                 "merge_cubes",

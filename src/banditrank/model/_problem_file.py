@@ -5,7 +5,9 @@ and ``items`` are optional. The default name is that of the file.
 """
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -26,6 +28,28 @@ def read_problem(path: str | Path) -> Problem:
         If the file cannot be read, is not TOML, has unknown or missing keys, or does not describe a problem.
     """
     path = Path(path)
+    values = read_keys(path, KEYS, REQUIRED_KEYS)
+    try:
+        return Problem.from_dict({"name": path.stem, **values})
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path.name}: {error.field}", error.rule, error.value) from None
+
+
+def read_keys(path: Path, keys: Sequence[str], required: Sequence[str]) -> dict[str, Any]:
+    """Return the values of a TOML file by key.
+
+    Parameters
+    ----------
+    path
+        The file.
+    keys, required
+        Allowed keys, and those of them that must be there.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read, is not TOML, or has unknown or missing keys.
+    """
     try:
         if path.exists() and not path.is_file():  # a directory, or a device without an end
             raise InvalidInputError("problem file", "must be a file", str(path))
@@ -38,15 +62,12 @@ def read_problem(path: str | Path) -> Problem:
         reason = one_line(error)
         raise InvalidInputError("problem file", f"must be TOML ({reason})", str(path)) from None
     for key in values:
-        if key not in KEYS:
-            raise UnknownNameError(f"{path.name}: key", key, KEYS)
-    for key in REQUIRED_KEYS:
+        if key not in keys:
+            raise UnknownNameError(f"{path.name}: key", key, keys)
+    for key in required:
         if key not in values:
             raise InvalidInputError(f"{path.name}: {key}", "must be given", None)
-    try:
-        return Problem.from_dict({"name": path.stem, **values})
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{path.name}: {error.field}", error.rule, error.value) from None
+    return values
 
 
 def write_problem(problem: Problem, path: str | Path) -> None:
@@ -57,10 +78,21 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     InvalidInputError
         If the file cannot be written.
     """
+    write_toml(problem.to_dict(), path)
+
+
+def write_toml(values: dict[str, Any], path: str | Path) -> None:
+    """Write values to a TOML file.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be written.
+    """
     path = Path(path)
     try:
         with atomic_write(path) as new:
-            new.write_text(problem_to_toml(problem), encoding="utf-8")
+            new.write_text(tomli_w.dumps(values), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError.from_os("problem file", "must be writable", path, error) from None
 

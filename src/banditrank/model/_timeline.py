@@ -125,7 +125,7 @@ class Timeline:
         return hash((self.name, self.starts, self.problems))
 
 
-def as_timeline(problem: "Problem | Timeline") -> Timeline:
+def as_timeline(problem: object) -> Timeline:
     """Return a timeline; a problem becomes one that never changes.
 
     Raises
