@@ -7,6 +7,12 @@ from banditrank._lazy import lazy_exports
 if TYPE_CHECKING:
     from banditrank.policies._base import CompiledPolicy, Policy
     from banditrank.policies._catalog import POLICY_NAMES, make_policy
+    from banditrank.policies._contextual.base import ContextualEstimates, ContextualPolicy
+    from banditrank.policies._contextual.catalog import CONTEXTUAL_POLICY_NAMES, make_contextual_policy
+    from banditrank.policies._contextual.clustered import ClusteredPolicy
+    from banditrank.policies._contextual.learner import ContextualLearner
+    from banditrank.policies._contextual.lin_pbm import LinTS, LinUCB
+    from banditrank.policies._contextual.thompson_rank import ContextualThompsonRank
     from banditrank.policies._forgetful import Forgetful
     from banditrank.policies._greedy_rank import GreedyRank
     from banditrank.policies._learner import Learner
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from banditrank.policies.schedules import Schedule
 
 __all__ = [
+    "CONTEXTUAL_POLICY_NAMES",
     "GRAB",
     "PBMHB",
     "PBMPIE",
@@ -43,11 +50,18 @@ __all__ = [
     "BatchRank",
     "BubbleRank",
     "CascadeKLUCB",
+    "ClusteredPolicy",
     "CombUCB1",
     "CompiledPolicy",
+    "ContextualEstimates",
+    "ContextualLearner",
+    "ContextualPolicy",
+    "ContextualThompsonRank",
     "Forgetful",
     "GreedyRank",
     "Learner",
+    "LinTS",
+    "LinUCB",
     "Oracle",
     "Policy",
     "RankedBandits",
@@ -59,6 +73,7 @@ __all__ = [
     "UCBRank",
     "UniRank",
     "UniformRandom",
+    "make_contextual_policy",
     "make_policy",
 ]
 
@@ -66,6 +81,12 @@ if not TYPE_CHECKING:  # type checkers would accept any name
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "_contextual.thompson_rank": ("ContextualThompsonRank",),
+            "_contextual.lin_pbm": ("LinTS", "LinUCB"),
+            "_contextual.learner": ("ContextualLearner",),
+            "_contextual.clustered": ("ClusteredPolicy",),
+            "_contextual.catalog": ("CONTEXTUAL_POLICY_NAMES", "make_contextual_policy"),
+            "_contextual.base": ("ContextualEstimates", "ContextualPolicy"),
             "_base": (
                 "CompiledPolicy",
                 "Policy",

@@ -312,7 +312,7 @@ def start_learner(
     check_counts(counts)
     if counts.displays.shape != shape:
         raise InvalidInputError("counts", f"must have shape {shape}", counts.displays.shape)
-    return Learner(policy, counts, rng=_as_generator(rng))
+    return Learner(policy, counts, rng=as_generator(rng))
 
 
 def _check_size(field: str, value: int | None) -> int:
@@ -321,7 +321,14 @@ def _check_size(field: str, value: int | None) -> int:
     return check_integer(field, value, 1)
 
 
-def _as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Return a generator, given one or its seed; seeded by the operating system by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``rng`` is neither.
+    """
     if rng is None or isinstance(rng, np.random.Generator):
         return np.random.default_rng(rng)
     if isinstance(rng, bool) or not isinstance(rng, Integral) or rng < 0:

@@ -1,0 +1,1 @@
+"""Contextual policies, which learn from features of users and items."""
