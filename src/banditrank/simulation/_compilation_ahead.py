@@ -13,13 +13,13 @@ import cloudpickle
 
 from banditrank._compilation import notify_on_compile
 from banditrank.simulation._backends.local import available_cpus
-from banditrank.simulation._replication import Experiment
+from banditrank.simulation._replication import AnyExperiment
 from banditrank.simulation._run import precompile
 
 
 @contextmanager
 def compile_ahead(
-    make_experiments: Callable[[], Sequence[Experiment]], workers: int | None
+    make_experiments: Callable[[], Sequence[AnyExperiment]], workers: int | None
 ) -> Iterator[None]:
     """Compile experiments in other processes, the last one first, as soon as this process compiles a policy.
 
@@ -50,7 +50,7 @@ def compile_ahead(
                 compiler.wait()
 
 
-def _start_compiler(experiments: list[Experiment]) -> "subprocess.Popen[bytes]":
+def _start_compiler(experiments: list[AnyExperiment]) -> "subprocess.Popen[bytes]":
     payload = cloudpickle.dumps(experiments)
     compiler = subprocess.Popen(
         [sys.executable, "-m", "banditrank.simulation._compilation_ahead"],

@@ -2,17 +2,20 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
 from banditrank.model._click_models import ClickModel, CompiledProblem, compile_problem
+from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import Rewards
 from banditrank.model._timeline import Timeline, as_timeline
-from banditrank.policies._base import Policy
+from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._contextual.base import ContextualPolicy
+from banditrank.policies._contextual.clustered import ClusteredPolicy
 from banditrank.simulation._loop import OPTIMAL_TOLERANCE, Objective
 from banditrank.solvers._optimum import best_values
 
@@ -36,6 +39,39 @@ class Generators(NamedTuple):
     policy: np.random.Generator
 
 
+def replication_generators(seed: int, index: int) -> Generators:
+    """Return the generators of a replication's arrivals, clicks and policy.
+
+    They depend on the seed and the index only. Arrivals have a generator of their own, so that the same users
+    arrive for all policies that are compared.
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(index,))
+    return Generators(*[np.random.default_rng(child) for child in sequence.spawn(3)])
+
+
+PolicyForContext: TypeAlias = CompiledPolicy | ContextualPolicy | ClusteredPolicy
+"""A policy that can be simulated on a contextual problem."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContextualExperiment:
+    """Settings that all replications of a simulation on a contextual problem share."""
+
+    policy: PolicyForContext
+    problem: ContextualProblem
+    rewards: Rewards
+    click_model: ClickModel
+    horizon: int
+    checkpoints: NDArray[np.int64]
+    seed: int
+    replications: int
+    delay: int = 0
+
+    def generators(self, index: int) -> Generators:
+        """Return the generators of a replication's arrivals, clicks and policy."""
+        return replication_generators(self.seed, index)
+
+
 @dataclass(frozen=True, eq=False)
 class Experiment:
     """Settings that all replications of a simulation share."""
@@ -52,13 +88,8 @@ class Experiment:
     delay: int = 0
 
     def generators(self, index: int) -> Generators:
-        """Return the generators of a replication's arrivals, clicks and policy.
-
-        They depend on the seed and the index only. Arrivals have a generator of their own, so that the same
-        users arrive for all policies that are compared.
-        """
-        sequence = np.random.SeedSequence(self.seed, spawn_key=(index,))
-        return Generators(*[np.random.default_rng(child) for child in sequence.spawn(3)])
+        """Return the generators of a replication's arrivals, clicks and policy."""
+        return replication_generators(self.seed, index)
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -93,3 +124,6 @@ class Experiment:
     def compiled_problem(self, problem: int) -> CompiledProblem:
         """Return a problem of the timeline as arrays, for compiled functions."""
         return compile_problem(self.timeline.problems[problem], self.rewards, self.click_model)
+
+
+AnyExperiment: TypeAlias = Experiment | ContextualExperiment

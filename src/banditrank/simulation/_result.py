@@ -14,6 +14,7 @@ from banditrank._frames import Columns, Tabular, make_frame
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError, one_line
 from banditrank.model._click_models import SINGLE_LOOK
+from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards
 from banditrank.model._timeline import Timeline
@@ -79,7 +80,7 @@ class SimulationResult(Tabular):
     """
 
     policy: dict[str, Any]
-    problem: Problem | Timeline
+    problem: Problem | Timeline | ContextualProblem
     horizon: int
     seed: int
     rewards: str
@@ -319,13 +320,20 @@ class SimulationResult(Tabular):
             replications = np.array(values.pop("replications"), dtype=np.int64)
             frame = frame[frame["replication"].isin(replications)]  # newer curves, after an interruption
             shape = (len(replications), -1)
-            kind = Timeline if "problems" in values["problem"] else Problem
+            described = values["problem"]
+            problem: Problem | Timeline | ContextualProblem
+            if "problems" in described:
+                problem = Timeline.from_dict(described)
+            elif "users" in described:
+                problem = ContextualProblem.from_dict(described)
+            else:
+                problem = Problem.from_dict(described)
             if not (np.isfinite(frame["regret"]).all() and frame["optimal_rate"].between(0, 1).all()):
                 raise ValueError("regret or optimal_rate out of range")  # noqa: TRY301 - reported below
             return cls(
                 **{
                     **values,
-                    "problem": kind.from_dict(values["problem"]),
+                    "problem": problem,
                     "violations": tuple(values["violations"]),
                     "replications": replications,
                     "initial_rounds": np.array(values["initial_rounds"], dtype=np.int64),

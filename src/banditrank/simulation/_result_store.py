@@ -10,8 +10,9 @@ import numpy as np
 from banditrank import __version__
 from banditrank._extras import check_extras
 from banditrank.errors import InvalidInputError
+from banditrank.policies._contextual.violated_assumptions import violated_contextual_assumptions
 from banditrank.policies._violated_assumptions import violated_assumptions
-from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._replication import AnyExperiment, ContextualExperiment, Replication
 from banditrank.simulation._result import SUMMARY_FILE, SimulationResult
 
 SAVE_INTERVAL_SECONDS = 10.0
@@ -35,7 +36,7 @@ class ResultStore:
         If there is a directory and pandas or PyArrow is not installed.
     """
 
-    def __init__(self, experiment: Experiment, directory: str | Path | None) -> None:
+    def __init__(self, experiment: AnyExperiment, directory: str | Path | None) -> None:
         self._experiment = experiment
         self._directory = None if directory is None else Path(directory)
         self._finished: dict[int, Replication] = {}
@@ -100,12 +101,7 @@ class ResultStore:
             optimal_rate=np.array([replication.optimal_rate for replication in finished]),
             initial_rounds=np.array([replication.initial_rounds for replication in finished]),
             seconds=self._seconds,
-            violations=violated_assumptions(
-                experiment.policy,
-                experiment.problem,
-                rewards=experiment.rewards,
-                click_model=experiment.click_model,
-            ),
+            violations=_violations(experiment),
             counts=tuple(replication.counts for replication in finished if replication.counts is not None),
         )
 
@@ -144,3 +140,14 @@ class ResultStore:
             self._finished[index] = Replication(
                 index, saved.regret[row], saved.optimal_rate[row], int(saved.initial_rounds[row])
             )
+
+
+def _violations(experiment: AnyExperiment) -> tuple[str, ...]:
+    rewards, click_model = experiment.rewards, experiment.click_model
+    if isinstance(experiment, ContextualExperiment):
+        return violated_contextual_assumptions(
+            experiment.policy, experiment.problem, rewards=rewards, click_model=click_model
+        )
+    return violated_assumptions(
+        experiment.policy, experiment.problem, rewards=rewards, click_model=click_model
+    )

@@ -16,6 +16,7 @@ from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._bound_kernel import BoundKernel
 from banditrank.policies._failures import note_failure
 from banditrank.policies._kernel import Kernel
+from banditrank.simulation._contextual_run import precompile_contextual, replicate_contextual
 from banditrank.simulation._loop import (
     Objective,
     RunTotals,
@@ -25,7 +26,12 @@ from banditrank.simulation._loop import (
     shared_loop,
 )
 from banditrank.simulation._progress import Advance
-from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._replication import (
+    AnyExperiment,
+    ContextualExperiment,
+    Experiment,
+    Replication,
+)
 from banditrank.simulation._timeline_counts import Segment, TimelineCounts, segments
 
 MAX_CHUNK_ROUNDS = 1 << 16  # bounds memory, whatever the horizon
@@ -35,8 +41,11 @@ MIN_FUSED_ROUNDS = 50_000_000  # from here on a fused loop pays for its compilat
 _NO_ITEM = np.iinfo(np.uintp).max
 
 
-def precompile(experiment: Experiment) -> None:
+def precompile(experiment: AnyExperiment) -> None:
     """Compile what an experiment needs, so that replications are timed without compilation."""
+    if isinstance(experiment, ContextualExperiment):
+        precompile_contextual(experiment)
+        return
     if isinstance(experiment.policy, CompiledPolicy):
         run = _CompiledRun(experiment, experiment.policy, 0)
         for segment in segments(experiment.timeline, None, 0):
@@ -53,7 +62,7 @@ def precompile(experiment: Experiment) -> None:
     _gap(experiment, experiment.objective(0), problem, user_type, ranking)
 
 
-def replicate(experiment: Experiment, index: int, advance: Advance) -> Replication:
+def replicate(experiment: AnyExperiment, index: int, advance: Advance) -> Replication:
     """Run one replication.
 
     Parameters
@@ -65,6 +74,8 @@ def replicate(experiment: Experiment, index: int, advance: Advance) -> Replicati
     advance
         Progress callback, called with the number of rounds just run. It may raise to stop.
     """
+    if isinstance(experiment, ContextualExperiment):
+        return replicate_contextual(experiment, index, advance)
     policy = experiment.policy
     with deferred_interrupts() as interrupts:
         if isinstance(policy, CompiledPolicy):

@@ -3,22 +3,33 @@
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._checks import check_integer
+from banditrank._compilation import is_own
 from banditrank.errors import InvalidInputError
-from banditrank.model._click_models import SINGLE_LOOK, ClickModel, as_click_model
+from banditrank.model._click_models import CLICK_MODEL_NAMES, SINGLE_LOOK, ClickModel, as_click_model
+from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model._timeline import Timeline, as_timeline
 from banditrank.policies._base import CompiledPolicy, Policy, check_treatment
 from banditrank.policies._catalog import make_policy
+from banditrank.policies._contextual.base import ContextualPolicy, new_context
+from banditrank.policies._contextual.catalog import make_contextual_policy
+from banditrank.policies._contextual.clustered import ClusteredPolicy
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._backends.catalog import BackendName, open_backend
 from banditrank.simulation._progress import Advance, progress_bar
-from banditrank.simulation._replication import Experiment
+from banditrank.simulation._replication import (
+    AnyExperiment,
+    ContextualExperiment,
+    Experiment,
+    PolicyForContext,
+)
 from banditrank.simulation._result import SimulationResult
 from banditrank.simulation._result_store import ResultStore
 from banditrank.simulation._run import precompile
@@ -28,10 +39,13 @@ MAX_HORIZON = 10**12
 MAX_REPLICATIONS = 10**6
 MAX_DELAY = 10**7
 
+AnyPolicy: TypeAlias = Policy | ContextualPolicy | ClusteredPolicy
+"""A policy that can be simulated on some kind of problem."""
+
 
 def simulate(
-    policy: Policy | str,
-    problem: Problem | Timeline,
+    policy: AnyPolicy | str,
+    problem: Problem | Timeline | ContextualProblem,
     horizon: int,
     replications: int = 20,
     seed: int = 0,
@@ -56,7 +70,8 @@ def simulate(
     ----------
     policy, problem
         A policy or its name (``auto`` for the default), and the problem it learns. A `Timeline` is a problem
-        that changes.
+        that changes. In a `ContextualProblem` users and items have features; policies that do not use them
+        take users as the problem's user types, or as clusters (`ClusteredPolicy`).
     horizon
         Rounds of a replication.
     replications
@@ -77,7 +92,8 @@ def simulate(
         Directory to save finished replications to. Those of the same simulation that it holds are not run
         again.
     keep_counts
-        Whether to return what the policy had observed at the end of each replication. Not with ``save_to``.
+        Whether to return what the policy had observed at the end of each replication. Not with ``save_to``,
+        and not with contextual problems.
     delay
         Rounds after which the policy observes the rewards of a ranking. When items change, it observes all
         rewards so far.
@@ -136,8 +152,8 @@ def simulate(
 
 
 def make_experiment(
-    policy: Policy | str,
-    problem: Problem | Timeline,
+    policy: AnyPolicy | str,
+    problem: Problem | Timeline | ContextualProblem,
     horizon: int,
     replications: int = 20,
     seed: int = 0,
@@ -147,7 +163,7 @@ def make_experiment(
     checkpoints: Sequence[int] | NDArray[np.integer] | None = None,
     keep_counts: bool = False,
     delay: int = 0,
-) -> Experiment:
+) -> AnyExperiment:
     """Return the experiment that `simulate` runs with these parameters, after checking them.
 
     Raises
@@ -163,10 +179,23 @@ def make_experiment(
     replications = check_integer("replications", replications, 1, MAX_REPLICATIONS)
     seed = check_integer("seed", seed, 0)
     delay = check_integer("delay", delay, 0, MAX_DELAY)
+    rounds = _checkpoints(checkpoints, horizon)
+    if isinstance(problem, ContextualProblem):
+        if keep_counts:
+            raise InvalidInputError("keep_counts", "must be left out for a contextual problem", keep_counts)
+        if isinstance(policy, str):
+            policy = make_contextual_policy(policy, problem, rewards=problem_rewards, click_model=click_model)
+        return ContextualExperiment(
+            check_contextual_simulation(policy, problem, problem_rewards, click_model),
+            *(problem, problem_rewards, click_model, horizon, rounds, seed, replications, delay),
+        )
     if isinstance(policy, str):
         policy = make_policy(
             policy, problem, rewards=problem_rewards, click_model=click_model, horizon=horizon
         )
+    if isinstance(policy, ContextualPolicy | ClusteredPolicy):
+        rule = "must be one that knows user types: features need a ContextualProblem"
+        raise InvalidInputError("policy", rule, policy.name)
     check_simulation(policy, problem, problem_rewards, click_model)
     return Experiment(
         policy,
@@ -174,7 +203,7 @@ def make_experiment(
         problem_rewards,
         click_model,
         horizon,
-        _checkpoints(checkpoints, horizon),
+        rounds,
         seed,
         replications,
         keep_counts,
@@ -182,7 +211,7 @@ def make_experiment(
     )
 
 
-def _run_missing(backend: Backend, experiment: Experiment, store: ResultStore, advance: Advance) -> None:
+def _run_missing(backend: Backend, experiment: AnyExperiment, store: ResultStore, advance: Advance) -> None:
     """Run the missing replications; re-raise Ctrl-C only if none is finished."""
     with closing(backend.run(experiment, store.missing, advance)) as finished:
         try:
@@ -233,6 +262,40 @@ def check_simulation(
             policy.kernel(n_items=each.n_items, n_positions=each.n_positions)  # raises if too large
         if policy.treatment == "equal":
             _check_regret_is_finite(policy.utility, each, rewards.scale, click_model)
+
+
+def check_contextual_simulation(
+    policy: object, problem: ContextualProblem, rewards: Rewards, click_model: ClickModel
+) -> PolicyForContext:
+    """Return the policy if it can be simulated on a contextual problem.
+
+    Raises
+    ------
+    InvalidInputError
+        If the policy or the click model cannot be used with a contextual problem, or rewards do not fit the
+        click model.
+    UnsolvableError
+        If the policy's solver cannot solve problems of this size.
+    """
+    if not isinstance(policy, CompiledPolicy | ContextualPolicy | ClusteredPolicy):
+        rule = "must be a contextual policy, a compiled one or a ClusteredPolicy for a contextual problem"
+        raise InvalidInputError("policy", rule, policy)
+    if rewards.concentration > 0 and not click_model.has_graded_rewards:
+        rule = f"must not be graded under click model {click_model}: a click earns the whole reward"
+        raise InvalidInputError("rewards", rule, str(rewards))
+    if click_model.depends_on == "ranking" or not is_own(click_model.draw):
+        rule = f"must be one of {', '.join(CLICK_MODEL_NAMES)} for a contextual problem"
+        raise InvalidInputError("click model", rule, click_model)
+    if isinstance(policy, ContextualPolicy):
+        sizes = {"n_features": 1, "n_positions": problem.n_positions, "n_user_types": problem.n_user_types}
+        policy.init_state(policy.new_statistics(**sizes), new_context(1, 1))  # raises if it does not fit
+        return policy
+    compiled = policy.policy if isinstance(policy, ClusteredPolicy) else policy
+    kernel = compiled.kernel(n_items=problem.n_items, n_positions=problem.n_positions)
+    if compiled.treatment != "personalized" or compiled.memory is not None or not is_own(kernel.rank):
+        rule = "must be built in, with personalized treatment and without a memory for a contextual problem"
+        raise InvalidInputError("policy", rule, compiled.name)
+    return policy
 
 
 def _check_regret_is_finite(

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from banditrank.simulation._progress import Advance
-from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._replication import AnyExperiment, Replication
 
 
 class Backend(ABC):
@@ -25,7 +25,9 @@ class Backend(ABC):
     """
 
     @abstractmethod
-    def run(self, experiment: Experiment, indices: Sequence[int], advance: Advance) -> Generator[Replication]:
+    def run(
+        self, experiment: AnyExperiment, indices: Sequence[int], advance: Advance
+    ) -> Generator[Replication]:
         """Yield the replications with these indices as they finish.
 
         Parameters

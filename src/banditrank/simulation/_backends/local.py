@@ -20,7 +20,7 @@ from banditrank.policies._base import CompiledPolicy
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._backends.pickling import PicklingError, pickle_experiment, replicate_pickled
 from banditrank.simulation._progress import Advance
-from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._replication import AnyExperiment, ContextualExperiment, Replication
 from banditrank.simulation._run import replicate
 
 PROBE_SECONDS = 1.0  # time in this thread before processes are considered
@@ -46,10 +46,13 @@ class LocalBackend(Backend):
     def __init__(self, workers: int | None = None) -> None:
         self.workers = check_workers("workers", workers) or available_cpus()
 
-    def run(self, experiment: Experiment, indices: Sequence[int], advance: Advance) -> Generator[Replication]:
+    def run(
+        self, experiment: AnyExperiment, indices: Sequence[int], advance: Advance
+    ) -> Generator[Replication]:
         """Yield the replications with these indices as they finish."""
-        run = _run_in_threads if isinstance(experiment.policy, CompiledPolicy) else _run_interpreted
-        return run(experiment, indices, self.workers, advance)
+        if isinstance(experiment, ContextualExperiment) or isinstance(experiment.policy, CompiledPolicy):
+            return _run_in_threads(experiment, indices, self.workers, advance)
+        return _run_interpreted(experiment, indices, self.workers, advance)
 
 
 def available_cpus() -> int:
@@ -62,7 +65,7 @@ class _Stopped(Exception):  # noqa: N818 - not an error: the caller was interrup
 
 
 def _run_in_threads(
-    experiment: Experiment, indices: Sequence[int], workers: int, advance: Advance
+    experiment: AnyExperiment, indices: Sequence[int], workers: int, advance: Advance
 ) -> Generator[Replication]:
     """Yield replications as they finish; with one worker they run in the caller's thread."""
     stop, running = threading.Event(), _RunningCount()
@@ -115,7 +118,7 @@ class _RunningCount:
 
 
 def _run_interpreted(
-    experiment: Experiment, indices: Sequence[int], workers: int, advance: Advance
+    experiment: AnyExperiment, indices: Sequence[int], workers: int, advance: Advance
 ) -> Generator[Replication]:
     """Yield replications as they finish: in this thread, then in processes if these are faster."""
     missing = list(indices)
@@ -190,7 +193,9 @@ def _skip_rounds(reported: int, advance: Advance) -> Advance:
     return advance_after
 
 
-def _run_in_processes(experiment: Experiment, indices: Sequence[int], workers: int) -> Generator[Replication]:
+def _run_in_processes(
+    experiment: AnyExperiment, indices: Sequence[int], workers: int
+) -> Generator[Replication]:
     payload = pickle_experiment(experiment)
     count = min(workers, len(indices))
     parallel = Parallel(count, backend="loky", return_as="generator_unordered", batch_size=1)

@@ -10,7 +10,7 @@ import cloudpickle
 
 from banditrank.errors import InvalidInputError, describe_error
 from banditrank.simulation._progress import Advance
-from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._replication import AnyExperiment, Replication
 from banditrank.simulation._run import replicate
 
 
@@ -18,7 +18,7 @@ class PicklingError(InvalidInputError):
     """An experiment cannot be pickled, or cannot be unpickled in another process."""
 
 
-def pickle_experiment(experiment: Experiment) -> bytes:
+def pickle_experiment(experiment: AnyExperiment) -> bytes:
     """Return the experiment as bytes.
 
     Raises
@@ -41,7 +41,7 @@ def pickle_experiment(experiment: Experiment) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def unpickle_experiment(payload: bytes) -> Experiment:
+def unpickle_experiment(payload: bytes) -> AnyExperiment:
     """Return the experiment; the last one is cached, because a process runs several replications of it.
 
     Raises
@@ -50,7 +50,7 @@ def unpickle_experiment(payload: bytes) -> Experiment:
         If a module or class of the experiment is missing in this process.
     """
     try:
-        experiment: Experiment = cloudpickle.loads(payload)
+        experiment: AnyExperiment = cloudpickle.loads(payload)
     except Exception as error:
         rule = (
             f"must be importable where replications run, or defined in the script ({describe_error(error)})"

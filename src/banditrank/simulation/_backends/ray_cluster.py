@@ -17,7 +17,7 @@ from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._backends.pickling import pickle_experiment
 from banditrank.simulation._backends.ray_connection import connected
 from banditrank.simulation._progress import Advance
-from banditrank.simulation._replication import Experiment, Replication
+from banditrank.simulation._replication import AnyExperiment, Replication
 
 MAX_RETRIES = 10  # of a replication whose process or machine was lost
 WAIT_SECONDS = 1.0  # between checks whether the cluster has grown
@@ -121,7 +121,9 @@ class RayBackend(Backend):
         self._ray = None
         self._connection.close()
 
-    def run(self, experiment: Experiment, indices: Sequence[int], advance: Advance) -> Generator[Replication]:
+    def run(
+        self, experiment: AnyExperiment, indices: Sequence[int], advance: Advance
+    ) -> Generator[Replication]:
         """Yield the replications with these indices as they finish.
 
         Raises
