@@ -95,7 +95,7 @@ def test_one_hot_features_give_the_estimates_of_the_type_model() -> None:
         preferences, means = np.full(2, 0.5), np.full(5, 0.5)
         for _ in range(200):
             # Weighted least squares of the rank-one model, alternated.
-            means = (preferences @ rewards) / (preferences**2 @ displays + 4)
+            means = (preferences @ rewards) / (preferences**2 @ displays + 1)
             preferences = (rewards @ means) / (displays @ means**2)
             preferences /= preferences.sum()
         assert estimates.position_preferences[i] == pytest.approx(preferences, abs=0.01)

@@ -31,6 +31,7 @@ from banditrank._import_path import add_current_directory, is_import_path
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from banditrank.model._contextual_problem import ContextualProblem
     from banditrank.model._problem import Problem
     from banditrank.model._rewards import Rewards
     from banditrank.model._timeline import Timeline
@@ -38,13 +39,16 @@ if TYPE_CHECKING:
     from banditrank.simulation._backends.base import Backend
     from banditrank.simulation._backends.catalog import BackendName
     from banditrank.simulation._result import SimulationResult
+    from banditrank.simulation._simulate import AnyPolicy
 
 
 def simulate_command(
     problem: Annotated[
         str,
         typer.Argument(
-            metavar="PROBLEM", help="Built-in problem (kdd2012) or TOML file.", show_default="kdd2012"
+            metavar="PROBLEM",
+            help="Built-in problem (kdd2012; linear-context or logistic-context with features) or TOML file.",
+            show_default="kdd2012",
         ),
     ] = "kdd2012",
     policy: Annotated[
@@ -159,9 +163,10 @@ def simulate_command(
     Each replication learns from scratch. Prints the median, quantiles, mean and maximum of regret at the
     horizon, the rate of optimal rankings and the duration of the initial phase.
     """
-    from banditrank.model._catalog import load_problem
+    from banditrank.model._catalog import load_any_problem
     from banditrank.model._changes import make_timeline
     from banditrank.model._click_models import as_click_model
+    from banditrank.model._contextual_problem import ContextualProblem
     from banditrank.model._rewards import as_rewards
     from banditrank.policies._catalog import non_default_options
     from banditrank.simulation._backends.catalog import make_backend
@@ -178,20 +183,33 @@ def simulate_command(
         title=plot_title,
         dpi=plot_dpi,
     )
-    start = load_problem(problem)
-    simulated = start if changes is None else make_timeline(start, changes, horizon, seed)
+    start = load_any_problem(problem)
     reward_family, model = as_rewards(rewards), as_click_model(click_model)
-    compared = _make_policies(
-        simulated,
-        policy,
-        treatment,
-        non_default_options(coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed),
-        utility=utility,
-        rewards=reward_family,
-        click_model=model,
-        horizon=horizon,
-        memory=memory,
+    options = non_default_options(
+        coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed
     )
+    simulated: Problem | Timeline | ContextualProblem = start
+    compared: list[AnyPolicy]
+    if isinstance(start, ContextualProblem):
+        given = None if utility == "utilitarian" else utility
+        options |= {"utility": given, "changes": changes, "memory": memory}
+        _check_contextual_options(options, treatment)
+        compared = _make_contextual_policies(start, policy, rewards=reward_family, click_model=model)
+    else:
+        simulated = start if changes is None else make_timeline(start, changes, horizon, seed)
+        compared = [
+            *_make_policies(
+                simulated,
+                policy,
+                treatment,
+                options,
+                utility=utility,
+                rewards=reward_family,
+                click_model=model,
+                horizon=horizon,
+                memory=memory,
+            )
+        ]
     with make_backend(cast("BackendName", backend), workers=workers, address=address) as opened:
         results = _simulate_all(
             compared,
@@ -219,6 +237,26 @@ def simulate_command(
     if finished < requested:
         typer.echo(f"banditrank: interrupted after {finished} of {requested} replications", err=True)
         raise typer.Exit(130)
+
+
+def _check_contextual_options(options: dict[str, Any], treatments: Sequence[str] | None) -> None:
+    """Refuse options that do not apply to contextual problems."""
+    for option, value in options.items():
+        if value is not None:
+            raise InvalidInputError(option, "must be left out for a contextual problem", value)
+    for name in split_names(treatments):
+        if name != "personalized":
+            raise InvalidInputError("treatment", "must be personalized for a contextual problem", name)
+
+
+def _make_contextual_policies(
+    problem: "ContextualProblem", policies: Sequence[str] | None, **settings: Any
+) -> "list[AnyPolicy]":
+    """Return the policies for a contextual problem; by default all that use features, and two others."""
+    from banditrank.policies._contextual.catalog import make_contextual_policy
+
+    names = split_names(policies) or ["auto", "lin-ucb", "lin-ts", "thompson-rank-8-clusters", "random"]
+    return [make_contextual_policy(name, problem, **settings) for name in dict.fromkeys(names)]
 
 
 def _make_policies(
@@ -288,7 +326,7 @@ def _make_policy(
 
 
 def _simulate_all(
-    policies: "list[Policy]",
+    policies: "list[AnyPolicy]",
     directory: Path | None,
     *,
     backend: "Backend",

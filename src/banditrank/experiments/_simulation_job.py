@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from banditrank._extras import requires
 from banditrank.experiments._job import Job
 from banditrank.model._click_models import SINGLE_LOOK, ClickModel
+from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards
 from banditrank.model._timeline import Timeline
-from banditrank.policies._base import Policy
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._backends.local import LocalBackend
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._result import SimulationResult
-from banditrank.simulation._simulate import default_checkpoints, simulate
+from banditrank.simulation._simulate import AnyPolicy, default_checkpoints, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +56,8 @@ class SimulationJob(Job):
 
     keeps_counts: ClassVar[bool] = False  # whether `to_frame` needs the final counts
 
-    policy: Policy
-    problems: Sequence[Problem | Timeline]
+    policy: AnyPolicy
+    problems: Sequence[Problem | Timeline | ContextualProblem]
     horizon: int
     replications: int
     seed: int
@@ -105,7 +105,9 @@ class SimulationJob(Job):
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
-    def simulate(self, problem: Problem | Timeline, backend: Backend, advance: Advance) -> SimulationResult:
+    def simulate(
+        self, problem: Problem | Timeline | ContextualProblem, backend: Backend, advance: Advance
+    ) -> SimulationResult:
         """Simulate all replications of one problem.
 
         Raises

@@ -1,13 +1,18 @@
 """Built-in problems, and loading of problems by name or path."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from banditrank.errors import InvalidInputError
+from banditrank.model._contextual_generators import make_contextual_problem
+from banditrank.model._contextual_problem import Appeal, ContextualProblem
+from banditrank.model._contextual_problem_file import read_any_problem
 from banditrank.model._problem import Problem
 from banditrank.model._problem_file import read_problem
 
 BUILT_IN = ("kdd2012",)
+CONTEXTUAL_BUILT_IN = ("linear-context", "logistic-context")
 
 
 def kdd2012() -> Problem:
@@ -50,13 +55,48 @@ def load_problem(name_or_path: str | Path) -> Problem:
     >>> load_problem("kdd2012").user_types
     ('male', 'female')
     """
+    return kdd2012() if name_or_path == "kdd2012" else read_problem(_problem_path(name_or_path, BUILT_IN))
+
+
+def load_any_problem(name_or_path: str | Path) -> Problem | ContextualProblem:
+    """Load a built-in problem by name, or a problem with or without features from a TOML file.
+
+    Parameters
+    ----------
+    name_or_path
+        One of `BUILT_IN` or `CONTEXTUAL_BUILT_IN`, or the path of a file.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is neither a built-in problem nor a file of this name, or the file cannot be read or does not
+        describe a problem.
+
+    Examples
+    --------
+    >>> load_any_problem("logistic-context")
+    <ContextualProblem logistic-context: logistic appeal, 20 features, 100 items, 5 positions>
+    """
     if name_or_path == "kdd2012":
         return kdd2012()
+    if name_or_path in CONTEXTUAL_BUILT_IN:
+        return contextual_problem("linear" if name_or_path == "linear-context" else "logistic")
+    return read_any_problem(_problem_path(name_or_path, (*BUILT_IN, *CONTEXTUAL_BUILT_IN)))
+
+
+def contextual_problem(appeal: Appeal) -> ContextualProblem:
+    """Return the built-in contextual problem: 20 features, 100 items and 5 positions."""
+    made = make_contextual_problem(appeal, seed=0)
+    return ContextualProblem.from_dict({**made.to_dict(), "name": f"{appeal}-context"})
+
+
+def _problem_path(name_or_path: str | Path, built_in: Sequence[str]) -> str:
+    """Return the path of a problem file."""
     text = str(name_or_path)
-    rule = f"must be {', '.join(BUILT_IN)} or the path of a TOML file"
+    rule = f"must be {', '.join(built_in)} or the path of a TOML file"
     if not text.strip():
         raise InvalidInputError("problem", rule, text)
     is_path = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
     if is_path or os.path.isfile(text):  # noqa: PTH113 - Path.is_file fails on impossible names
-        return read_problem(text)
+        return text
     raise InvalidInputError("problem", rule, text)

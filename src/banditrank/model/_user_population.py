@@ -55,7 +55,7 @@ class UserPopulation:
     (2, 1)
     >>> features, user_types = users.draw(10_000, rng=np.random.default_rng(1))
     >>> features.mean(axis=0).round(1)
-    array([1. , 0.2])
+    array([1. , 0.3])
     """
 
     features: Floats

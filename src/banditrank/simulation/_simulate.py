@@ -235,7 +235,7 @@ def default_checkpoints(horizon: int) -> NDArray[np.int64]:
 
 
 def check_simulation(
-    policy: Policy, problem: Problem | Timeline, rewards: Rewards, click_model: ClickModel
+    policy: AnyPolicy, problem: Problem | Timeline, rewards: Rewards, click_model: ClickModel
 ) -> None:
     """Check that a policy can be simulated on a problem, before anything is compiled or run.
 

@@ -15,7 +15,12 @@ from helpers.custom_policies import write_module
 from banditrank import InvalidInputError, Policy, Problem, Timeline, UniformRandom, UnknownNameError
 from banditrank.experiments import Suite, compare
 from banditrank.experiments._compare.custom_suites import find_suites
-from banditrank.experiments._compare.policy_variants import ALL_POLICIES, find_policies, policy_variants
+from banditrank.experiments._compare.policy_variants import (
+    ALL_POLICIES,
+    CONTEXTUAL_POLICIES,
+    find_policies,
+    policy_variants,
+)
 from banditrank.experiments._compare.suites import SUITES
 from banditrank.simulation._backends import local
 
@@ -162,9 +167,14 @@ def test_custom_policies_are_compared_with_all_built_in_ones_unless_some_are_nam
     assert [policy.name for policy in find_policies([f"{module}:MostClicked"])] == [
         "most-clicked",
         *ALL_POLICIES,
+        *CONTEXTUAL_POLICIES,
     ]
     assert [policy.name for policy in find_policies([Loyal, "random"])] == ["loyal", "random"]
-    assert [policy.name for policy in find_policies([Loyal, "all"])] == ["loyal", *ALL_POLICIES]
+    assert [policy.name for policy in find_policies([Loyal, "all"])] == [
+        "loyal",
+        *ALL_POLICIES,
+        *CONTEXTUAL_POLICIES,
+    ]
     assert [policy.name for policy in find_policies([Loyal, Loyal, "random"])] == ["loyal", "random"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from banditrank import UnknownNameError
 from banditrank.experiments._compare.policy_variants import (
     ALL_POLICIES,
+    CONTEXTUAL_POLICIES,
     DEFAULT_POLICY,
     ComparedPolicy,
     PolicyVariant,
@@ -25,7 +26,7 @@ def find_policy_names(names: Sequence[str] = ()) -> list[str]:
 def test_all_policies_but_the_oracle_are_compared() -> None:
     assert set(POLICY_NAMES) - set(ALL_POLICIES) == {"auto", "oracle"}
     assert set(BASELINES) | set(ORDERED_POLICY_NAMES) | {"thompson-rank", "random"} <= set(ALL_POLICIES)
-    assert find_policy_names() == list(ALL_POLICIES)
+    assert find_policy_names() == [*ALL_POLICIES, *CONTEXTUAL_POLICIES]
 
 
 def test_an_alias_and_its_policy_are_compared_once() -> None:
@@ -53,7 +54,10 @@ def test_other_names_are_refused(name: str) -> None:
 def test_position_knowledge_of_all_policies() -> None:
     known = {policy.name: policy.position_knowledge for policy in find_policies()}
     assert {name for name in known if known[name] == "order given"} == set(ORDERED_POLICY_NAMES)
-    assert {name for name in known if known[name] == "examination known"} == {"pbm-ucb", "pbm-ts", "pbm-pie"}
+    assert {name for name in known if known[name] == "examination known"} == {
+        *("pbm-ucb", "pbm-ts", "pbm-pie"),
+        *("lin-ucb", "lin-ts"),
+    }
     assert {f"{name}-ordered" for name in known if known[name] == "order assumed"} == set(
         ORDERED_POLICY_NAMES
     )
@@ -88,6 +92,23 @@ def test_policies_receive_the_parameters_that_they_need_to_know() -> None:
     equal = SUITES["table1-nash"]
     policy = PolicyVariant(ComparedPolicy("pbm-ucb")).make_policy(equal, problem, 1000)
     assert (policy.treatment, str(policy.utility)) == ("equal", "nash")
+
+
+def test_features_decide_which_policies_run() -> None:
+    policies = find_policies(["grab", "lin-ucb", "thompson-rank", "thompson-rank-8-clusters", "random"])
+    contextual, typed = SUITES["linear-context"], SUITES["table1"]
+    labels = ["thompson-rank", "random", "lin-ucb", "thompson-rank-8-clusters"]
+    assert [each.label for each in policy_variants(contextual, policies, 3000)] == labels
+    assert [each.label for each in policy_variants(typed, policies, 3000)] == [
+        "thompson-rank",
+        "grab",
+        "random",
+    ]
+    assert ComparedPolicy("grab").absence(contextual, 3000) == "it does not use features"
+    assert ComparedPolicy("lin-ucb").absence(typed, 3000) == "it needs features"
+    problem = contextual.make_problem(3000)
+    informed = ComparedPolicy("lin-ucb").make_policy(contextual, problem, 3000)
+    assert informed.examination == tuple(map(tuple, problem.position_preferences.tolist()))
 
 
 def test_auto_is_an_alias_of_the_default_policy() -> None:

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from banditrank import kdd2012
-from banditrank.experiments._compare.suites import ALL_SUITES, SUITES, Suite
+from banditrank import ContextualProblem, kdd2012
+from banditrank.experiments._compare.suites import ALL_SUITES, SUITES, Suite, describe_size
 from banditrank.model._problem import Problem
 from banditrank.model._timeline import Timeline
 from banditrank.simulation._run import MIN_FUSED_ROUNDS
@@ -55,6 +55,8 @@ def test_all_suites_are_there() -> None:
         "item-jumps",
         "item-drift",
         "turnover",
+        "linear-context",
+        "logistic-context",
     ]
     assert {str(suite.click_model) for suite in ALL_SUITES} == {"single-look", "position-based", "cascade"}
     assert {(suite.treatment, suite.utility) for suite in ALL_SUITES} == {
@@ -79,6 +81,17 @@ def test_problems_are_as_described() -> None:
     for name in ("position-based", "cascade"):
         assert (np.diff(problem(name).position_preferences, axis=1) < 0).all()
     assert str(SUITES["graded"].rewards).startswith("beta")
+
+
+def test_contextual_problems_are_as_described() -> None:
+    for appeal in ("linear", "logistic"):
+        suite = SUITES[f"{appeal}-context"]
+        made = suite.make_problem(1000)
+        assert isinstance(made, ContextualProblem)
+        assert (made.appeal, made.n_features, made.n_items, made.n_positions) == (appeal, 20, 100, 5)
+        assert suite.is_contextual
+    assert describe_size(made) == "20 features, 100 items and 5 positions."
+    assert not SUITES["table1"].is_contextual
 
 
 @pytest.mark.parametrize(("name", "count"), [("item-jumps", 4), ("item-drift", 200), ("turnover", 11)])

@@ -71,6 +71,7 @@ def compare(
     """
     found, has_reproductions = find_suites(suites)
     compared = find_policies(policies)
+    found = _with_policies(found, compared)
     _check_custom_policies_take_part(compared, found, quick=quick)
     names = [policy.name for policy in compared if policy.custom is None]
     reproduced = {name.removesuffix(ORDERED_SUFFIX) for name in names} if has_reproductions else set()
@@ -78,6 +79,7 @@ def compare(
         *(suite_study.make_study(suite, compared) for suite in found),
         *(study for policy, study in REPRODUCTIONS.items() if policy in reproduced),
     ]
+    typed = [suite for suite in found if not suite.is_contextual]  # others have other policies: no scores
     if not studies:
         rule = f"must name one that has a reproduction: {', '.join(REPRODUCTIONS)}"
         raise InvalidInputError("policies", rule, ", ".join(names))
@@ -85,13 +87,29 @@ def compare(
         studies,
         output,
         COMPARISON,
-        overview=leaderboard.make_study(found, compared) if found else None,
+        overview=leaderboard.make_study(typed, compared) if typed else None,
         quick=quick,
         seed=seed,
         workers=workers,
         progress=progress,
         on_job=on_job,
     )
+
+
+def _with_policies(suites: Sequence[Suite], policies: Sequence[ComparedPolicy]) -> list[Suite]:
+    """Return the suites in which a policy can take part: some need features, others cannot use them.
+
+    Raises
+    ------
+    InvalidInputError
+        If suites are given and none is left.
+    """
+    found = [suite for suite in suites if any(policy.fits(suite) for policy in policies)]
+    if suites and not found:
+        kinds = "use features" if suites[0].is_contextual else "know user types"
+        rule = f"must {kinds} to take part in {suites[0].name}"
+        raise InvalidInputError("policies", rule, ", ".join(policy.name for policy in policies))
+    return found
 
 
 def _check_custom_policies_take_part(

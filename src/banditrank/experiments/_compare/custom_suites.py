@@ -8,10 +8,8 @@ from banditrank._import_path import import_object, is_import_path
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.experiments._compare.names import check_name, to_name
 from banditrank.experiments._compare.policy_variants import ALL_NAME
-from banditrank.experiments._compare.suites import SUITES, ProblemSource, Suite, describe_size
-from banditrank.model._problem import Problem
-from banditrank.model._problem_file import read_problem
-from banditrank.model._timeline import Timeline
+from banditrank.experiments._compare.suites import SUITES, AnyProblem, ProblemSource, Suite, describe_size
+from banditrank.model._contextual_problem_file import read_any_problem
 
 SuiteSource: TypeAlias = str | Path | ProblemSource | Suite
 """Name of a suite, path of a problem file, import path, problem, function that returns one, or suite."""
@@ -24,7 +22,7 @@ SUITE_NAMES = (*SUITES, REPRODUCTIONS_NAME)
 _RESERVED_NAMES = (*SUITE_NAMES, ALL_NAME, "leaderboard")
 _RESERVED_PREFIX = "paper-"  # of the names of reproductions
 _MIN_SLOW_ITEMS = 100  # from here on a quick run leaves out PMED
-_KIND = "a Problem, a Timeline, a Suite or a function that returns a problem"
+_KIND = "a Problem, a Timeline, a ContextualProblem, a Suite or a function that returns a problem"
 
 
 def find_suites(given: Sequence[SuiteSource] = ()) -> tuple[list[Suite], bool]:
@@ -82,7 +80,7 @@ def _load_suite(given: str | Path) -> Suite:
     """Return the suite of a problem file or an import path."""
     text = str(given)
     if isinstance(given, Path) or text.endswith(".toml") or "/" in text:
-        return _from_object(read_problem(given), text)
+        return _from_object(read_any_problem(given), text)
     if not is_import_path(text):
         known = (*SUITE_NAMES, ALL_NAME, "the path of a TOML file", "MODULE:NAME")
         raise UnknownNameError("suite", text, known)
@@ -91,7 +89,7 @@ def _load_suite(given: str | Path) -> Suite:
 
 def _is_suite_source(source: object) -> bool:
     is_function = callable(source) and not isinstance(source, type)
-    return isinstance(source, Suite | Problem | Timeline) or is_function
+    return isinstance(source, Suite | AnyProblem) or is_function
 
 
 def _from_object(source: ProblemSource | Suite, label: str) -> Suite:
@@ -99,7 +97,7 @@ def _from_object(source: ProblemSource | Suite, label: str) -> Suite:
         return source
     if not _is_suite_source(source):
         raise InvalidInputError("suite", f"must be {_KIND}, or the name of one", source)
-    if not isinstance(source, Problem | Timeline):
+    if not isinstance(source, AnyProblem):
         title = str(getattr(source, "__name__", label))
         name = check_name("suite", to_name(title), label)
         return Suite(name=name, title=title, problem=source)

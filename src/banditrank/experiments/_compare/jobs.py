@@ -8,18 +8,19 @@ from banditrank._extras import requires
 from banditrank.errors import InvalidInputError
 from banditrank.experiments._compare.names import TIMING_PREFIX
 from banditrank.experiments._compare.policy_variants import ComparedPolicy, PolicyVariant, policy_variants
-from banditrank.experiments._compare.suites import Suite
+from banditrank.experiments._compare.suites import AnyProblem, Suite
 from banditrank.experiments._job import Job
 from banditrank.experiments._machine_info import describe_machine
 from banditrank.experiments._simulation_job import SimulationJob, checkpoints_with
-from banditrank.model._problem import Problem
-from banditrank.model._timeline import Timeline
+from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._catalog import ORDERED_SUFFIX
+from banditrank.policies._contextual.catalog import CLUSTERS_SUFFIX
 from banditrank.policies._custom import parameter_values
+from banditrank.policies._thompson_rank import ThompsonRank
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._progress import Advance
-from banditrank.simulation._simulate import check_simulation, simulate
+from banditrank.simulation._simulate import AnyPolicy, check_simulation, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +34,9 @@ MICROSECONDS_PER_ROUND = {
     "pbm-ts": 6.0,
     "comb-ucb1": 4.0,
     "uni-rank": 3.0,
+    "contextual-thompson-rank": 4.0,
+    "lin-ucb": 10.0,
+    "lin-ts": 4.0,
 }
 DEFAULT_MICROSECONDS_PER_ROUND = 1.5
 INTERPRETED_MICROSECONDS_PER_ROUND = 80.0
@@ -119,7 +123,7 @@ def sweep(suite: Suite, policies: Sequence[ComparedPolicy], seed: int, *, quick:
 def _simulation(
     variant: PolicyVariant,
     suite: Suite,
-    problem: Problem | Timeline,
+    problem: AnyProblem,
     horizon: int,
     seed: int,
     *,
@@ -139,7 +143,7 @@ def _simulation(
         microseconds_per_round=_microseconds_per_round(variant, policy, problem.n_items),
         custom_values=_custom_values(variant.policy, policy),
     )
-    if variant.policy.custom is not None:
+    if variant.policy.custom is not None and not isinstance(problem, ContextualProblem):
         check_simulation(policy, problem, suite.rewards, suite.click_model)
         try:
             job.digest()
@@ -149,15 +153,17 @@ def _simulation(
     return job
 
 
-def _custom_values(compared: ComparedPolicy, policy: Policy) -> dict[str, Any] | None:
+def _custom_values(compared: ComparedPolicy, policy: AnyPolicy) -> dict[str, Any] | None:
     """Return what distinguishes a custom policy from others of the same fingerprint."""
-    if compared.custom is None:
+    if compared.custom is None or not isinstance(policy, Policy):
         return None
     return {"source": compared.custom.source_digest(), "parameters": parameter_values(policy)}
 
 
-def _microseconds_per_round(variant: PolicyVariant, policy: Policy, n_items: int) -> float:
-    if not isinstance(policy, CompiledPolicy):
+def _microseconds_per_round(variant: PolicyVariant, policy: AnyPolicy, n_items: int) -> float:
+    if isinstance(policy, Policy) and not isinstance(policy, CompiledPolicy):
         return INTERPRETED_MICROSECONDS_PER_ROUND
     name = variant.policy.name.removesuffix(ORDERED_SUFFIX)
+    if name.endswith(CLUSTERS_SUFFIX):
+        name = ThompsonRank.name
     return MICROSECONDS_PER_ROUND.get(name, DEFAULT_MICROSECONDS_PER_ROUND) * max(1, n_items / 20)

@@ -8,18 +8,20 @@ from typing import Literal, TypeAlias
 from banditrank._import_path import is_import_path
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.experiments._compare.names import check_name
-from banditrank.experiments._compare.suites import WINDOWS_PER_HORIZON, Suite
+from banditrank.experiments._compare.suites import WINDOWS_PER_HORIZON, AnyProblem, Suite
 from banditrank.model._catalog import kdd2012
-from banditrank.model._problem import Problem
-from banditrank.model._timeline import Timeline
+from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.policies._assumptions import PositionInformation
-from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, TYPE_BLIND_NAMES, make_policy
+from banditrank.policies._contextual.catalog import CONTEXTUAL_POLICY_NAMES, make_contextual_policy
+from banditrank.policies._contextual.lin_pbm import LinTS, LinUCB
 from banditrank.policies._custom import CustomPolicy, PolicySource
 from banditrank.policies._forgetful import Forgetful
 from banditrank.policies._oracle import Oracle
 from banditrank.policies._thompson_rank import ThompsonRank
 from banditrank.policies._uniform import UniformRandom
+from banditrank.simulation._simulate import AnyPolicy
 from banditrank.utilities._utility import as_utility
 
 PositionKnowledge: TypeAlias = Literal["nothing", "order assumed", "order given", "examination known"]
@@ -34,6 +36,9 @@ DEFAULT_POLICY = ThompsonRank.name  # AUTO is an alias of it
 
 ALL_POLICIES = tuple(name for name in POLICY_NAMES if name not in (AUTO, Oracle.name))
 """Built-in policies that are compared by default; the oracle has no regret."""
+
+CONTEXTUAL_POLICIES = tuple(name for name in CONTEXTUAL_POLICY_NAMES if name not in POLICY_NAMES)
+"""Built-in policies that run only where users and items have features."""
 
 ALL_NAME = "all"
 """Name for all built-in policies, or all built-in suites."""
@@ -64,9 +69,13 @@ class ComparedPolicy:
     custom: CustomPolicy | None = None
 
     def make_policy(
-        self, suite: Suite, problem: Problem | Timeline, horizon: int, memory: str | None = None
-    ) -> Policy:
+        self, suite: Suite, problem: AnyProblem, horizon: int, memory: str | None = None
+    ) -> AnyPolicy:
         """Return the policy for a suite, with the parameters of the problem that it needs to know."""
+        if isinstance(problem, ContextualProblem):
+            return make_contextual_policy(
+                self.name, problem, rewards=suite.rewards, click_model=suite.click_model
+            )
         if self.custom is None:
             return make_policy(
                 self.name,
@@ -89,8 +98,23 @@ class ComparedPolicy:
         """What the policy knows or assumes about positions."""
         if self.name.endswith(ORDERED_SUFFIX) and self.custom is None:
             return "order given"
+        if self.name in CONTEXTUAL_POLICIES:
+            return "examination known" if self.name in (LinUCB.name, LinTS.name) else "nothing"
         policy = make_policy(self.name, kdd2012()) if self.custom is None else self.custom.make_policy()
         return _KNOWLEDGE[policy.assumptions.positions]
+
+    def fits(self, suite: Suite) -> bool:
+        """Return whether the policy can use what a suite's problem tells it: user types, or features.
+
+        Examples
+        --------
+        >>> from banditrank.experiments._compare.suites import SUITES
+        >>> [ComparedPolicy(name).fits(SUITES["linear-context"]) for name in ("lin-ucb", "random", "grab")]
+        [True, True, False]
+        """
+        if suite.is_contextual:
+            return self.custom is None and self.name in CONTEXTUAL_POLICY_NAMES
+        return self.name not in CONTEXTUAL_POLICIES
 
     def absence(self, suite: Suite, horizon: int) -> str | None:
         """Return why the policy does not run in a suite; None if it does.
@@ -101,6 +125,8 @@ class ComparedPolicy:
         >>> ComparedPolicy("pmed").absence(SUITES["many-items"], horizon=5_000)
         'too slow for a quick run'
         """
+        if not self.fits(suite):
+            return "it does not use features" if suite.is_contextual else "it needs features"
         if self.custom is None:
             is_quick = horizon < suite.horizon
             return "too slow for a quick run" if is_quick and self.name in suite.skipped_when_quick else None
@@ -131,7 +157,7 @@ class PolicyVariant:
         """Name in tables and of the job."""
         return self.policy.name if self.memory is None else f"{self.policy.name}{WINDOW_SUFFIX}"
 
-    def make_policy(self, suite: Suite, problem: Problem | Timeline, horizon: int) -> Policy:
+    def make_policy(self, suite: Suite, problem: AnyProblem, horizon: int) -> AnyPolicy:
         """Return the policy for a suite, with the parameters of the problem that it needs to know."""
         return self.policy.make_policy(suite, problem, horizon, self.memory)
 
@@ -162,8 +188,9 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
     for each in given:
         if isinstance(each, str) and not is_import_path(each):
             named.add(DEFAULT_POLICY if each == AUTO else each)
-            if named - {*ALL_POLICIES, *TYPE_BLIND_NAMES, ALL_NAME}:
-                raise UnknownNameError("policies", each, (AUTO, *ALL_POLICIES, ALL_NAME, "MODULE:NAME"))
+            if named - {*ALL_POLICIES, *CONTEXTUAL_POLICIES, *TYPE_BLIND_NAMES, ALL_NAME}:
+                known = (AUTO, *ALL_POLICIES, *CONTEXTUAL_POLICIES, ALL_NAME, "MODULE:NAME")
+                raise UnknownNameError("policies", each, known)
             continue
         found = _find_custom(each)
         key = found.name.lower()  # a file name, which may not be case-sensitive
@@ -173,7 +200,7 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
             raise InvalidInputError("policies", rule, getattr(found.custom, "label", ""))
         custom.setdefault(key, found)
     is_all = not named or ALL_NAME in named
-    built_in = [name for name in ALL_POLICIES if is_all or name in named]
+    built_in = [name for name in (*ALL_POLICIES, *CONTEXTUAL_POLICIES) if is_all or name in named]
     type_blind = [name for name in TYPE_BLIND_NAMES if name in named and name not in built_in]
     return [*custom.values(), *map(ComparedPolicy, (*built_in, *type_blind))]
 
@@ -197,7 +224,8 @@ def policy_variants(suite: Suite, policies: Sequence[ComparedPolicy], horizon: i
     Policies in plain Python have no window.
     """
     window = f"window:{max(horizon // WINDOWS_PER_HORIZON, 1)}"
-    present = [policy for policy in policies if policy.absence(suite, horizon) is None] or list(policies)
+    fitting = [policy for policy in policies if policy.fits(suite)]
+    present = [policy for policy in fitting if policy.absence(suite, horizon) is None] or fitting
     windowed = [policy for policy in present if suite.is_changing and _has_window(policy)]
     return [*map(PolicyVariant, present), *(PolicyVariant(policy, window) for policy in windowed)]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from banditrank.experiments._compare.scores import TAIL_QUANTILE, final_regret, 
 from banditrank.experiments._compare.suites import Suite
 from banditrank.experiments._curves import draw_curves
 from banditrank.experiments._study import Frames, Study, StudyResult
+from banditrank.model._contextual_problem import ContextualProblem
+from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._contextual.violated_assumptions import violated_contextual_assumptions
 from banditrank.policies._violated_assumptions import violated_assumptions
 
 if TYPE_CHECKING:
@@ -109,9 +112,10 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
 
 def _absences(suite: Suite, policies: Sequence[ComparedPolicy], horizon: int) -> str:
     """Return which policies did not run in a suite, and why."""
-    reasons = {policy.name: policy.absence(suite, horizon) for policy in policies}
+    fitting = [policy for policy in policies if policy.fits(suite)]
+    reasons = {policy.name: policy.absence(suite, horizon) for policy in fitting}
     listed = [f"{name} ({reason})" for name, reason in reasons.items() if reason]
-    return f"Not run here: {', '.join(listed)}." if listed and len(listed) < len(policies) else ""
+    return f"Not run here: {', '.join(listed)}." if listed and len(listed) < len(fitting) else ""
 
 
 def microseconds_per_round(frame: "pd.DataFrame") -> float:
@@ -127,9 +131,13 @@ def violations_by_policy(
     found = {}
     for variant in policy_variants(suite, policies, horizon):
         policy = variant.make_policy(suite, problem, horizon)
-        sentences = violated_assumptions(
-            policy, problem, rewards=suite.rewards, click_model=suite.click_model
-        )
+        settings: dict[str, Any] = {"rewards": suite.rewards, "click_model": suite.click_model}
+        sentences: tuple[str, ...] = ()
+        if isinstance(problem, ContextualProblem):
+            if not isinstance(policy, Policy) or isinstance(policy, CompiledPolicy):
+                sentences = violated_contextual_assumptions(policy, problem, **settings)
+        elif isinstance(policy, Policy):
+            sentences = violated_assumptions(policy, problem, **settings)
         found[variant.label] = [each.removeprefix(f"{policy.name} ").removesuffix(".") for each in sentences]
     return found
 

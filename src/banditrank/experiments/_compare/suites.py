@@ -11,7 +11,7 @@ from banditrank._checks import check_integer
 from banditrank.errors import InvalidInputError, describe_error
 from banditrank.experiments._compare.names import check_name
 from banditrank.experiments._formatting import join_words
-from banditrank.model._catalog import kdd2012
+from banditrank.model._catalog import contextual_problem, kdd2012
 from banditrank.model._changes import make_timeline
 from banditrank.model._click_models import (
     CASCADE,
@@ -20,6 +20,7 @@ from banditrank.model._click_models import (
     PositionBased,
     as_click_model,
 )
+from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._generators import make_problem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, BetaRewards, Rewards, as_rewards
@@ -33,8 +34,11 @@ LOW_CLICK_RATE = 0.05  # times the click rates of the synthetic problem
 WINDOWS_PER_HORIZON = 10  # of policies with a sliding window
 
 
-ProblemSource: TypeAlias = Problem | Timeline | Callable[[int], Problem | Timeline]
-"""A problem, one that changes, or a function that returns it, given the horizon."""
+AnyProblem: TypeAlias = Problem | Timeline | ContextualProblem
+"""A problem, one that changes, or one with features."""
+
+ProblemSource: TypeAlias = AnyProblem | Callable[[int], AnyProblem]
+"""A problem, or a function that returns it, given the horizon."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,8 @@ class Suite:
     name
         Name in commands and file names: letters, digits, hyphens, dots and underscores.
     problem
-        The problem, one that changes (`Timeline`), or a function that returns it, given the horizon.
+        The problem, one that changes (`Timeline`), one with features (`ContextualProblem`), or a function
+        that returns it, given the horizon.
     title
         Heading in the report; the name by default.
     description
@@ -107,7 +112,7 @@ class Suite:
             problem = self.make_problem(self.quick_horizon)
             object.__setattr__(self, "description", describe_size(problem))
 
-    def make_problem(self, horizon: int) -> Problem | Timeline:
+    def make_problem(self, horizon: int) -> AnyProblem:
         """Return the problem for a number of rounds.
 
         Raises
@@ -115,7 +120,7 @@ class Suite:
         InvalidInputError
             If the function fails or returns something else.
         """
-        if isinstance(self.problem, Problem | Timeline):
+        if isinstance(self.problem, AnyProblem):
             return self.problem
         rule = "must be a problem, or a function that returns one given the horizon"
         if not callable(self.problem):
@@ -124,7 +129,7 @@ class Suite:
             problem = self.problem(horizon)
         except Exception as error:
             raise InvalidInputError("suite", f"{rule} ({describe_error(error)})", self.name) from error
-        if not isinstance(problem, Problem | Timeline):
+        if not isinstance(problem, AnyProblem):
             raise InvalidInputError("suite", rule, problem)
         return problem
 
@@ -133,6 +138,11 @@ class Suite:
         """Whether the problem changes over time; policies then also run with a sliding window."""
         problem = self.make_problem(self.quick_horizon)
         return isinstance(problem, Timeline) and len(problem.problems) > 1
+
+    @cached_property
+    def is_contextual(self) -> bool:
+        """Whether users and items have features, which only some policies use."""
+        return isinstance(self.make_problem(self.quick_horizon), ContextualProblem)
 
     @property
     def quick_scale(self) -> str:
@@ -144,7 +154,7 @@ class Suite:
         )
 
 
-def describe_size(problem: Problem | Timeline) -> str:
+def describe_size(problem: AnyProblem) -> str:
     """Return the size of a problem as a sentence.
 
     Examples
@@ -152,7 +162,11 @@ def describe_size(problem: Problem | Timeline) -> str:
     >>> describe_size(kdd2012())
     '2 user types, 5 items and 2 positions.'
     """
-    sizes = {"user type": problem.n_user_types, "item": problem.n_items, "position": problem.n_positions}
+    sizes = {"item": problem.n_items, "position": problem.n_positions}
+    if isinstance(problem, ContextualProblem):
+        sizes = {"feature": problem.n_features, **sizes}
+    else:
+        sizes = {"user type": problem.n_user_types, **sizes}
     counted = [f"{count:,} {noun}{'' if count == 1 else 's'}" for noun, count in sizes.items()]
     changes = (
         f" The problem changes {len(problem.problems) - 1} times." if isinstance(problem, Timeline) else ""
@@ -323,6 +337,25 @@ ALL_SUITES = (
         description="The synthetic problem, in which the two oldest items are replaced ten times. "
         + _WINDOWED,
         problem=_changing("turnover:10"),
+    ),
+    Suite(
+        name="linear-context",
+        title="Users with features, linear appeal",
+        description="Every user is different: 100 items in five positions, whose appeal to a user is linear "
+        "in 20 joint features of both. Policies without features see clusters of users.",
+        problem=lambda _: contextual_problem("linear"),
+        replications=6,
+        quick_horizon=3_000,
+        quick_replications=2,
+    ),
+    Suite(
+        name="logistic-context",
+        title="Users with features, logistic appeal",
+        description="The same with a logistic appeal. LinUCB and LinTS assume that it is linear.",
+        problem=lambda _: contextual_problem("logistic"),
+        replications=6,
+        quick_horizon=3_000,
+        quick_replications=2,
     ),
 )
 

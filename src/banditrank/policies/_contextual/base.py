@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from banditrank.counts._feature_statistics import FeatureStatistics
 from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.policies._assumptions import Assumptions
+from banditrank.policies._base import Treatment
 from banditrank.policies._bound_kernel import BoundKernel
 from banditrank.policies._kernel import Kernel
 
@@ -61,6 +62,7 @@ class ContextualPolicy(ABC):
 
     name: ClassVar[str]
     assumptions: ClassVar[Assumptions]
+    treatment: ClassVar[Treatment] = "personalized"
 
     @abstractmethod
     def kernel(self) -> Kernel:
@@ -158,7 +160,7 @@ class ContextualPolicy(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
-        return {"policy": self.name, "treatment": "personalized", "utility": None, "coefficient": None}
+        return {"policy": self.name, "treatment": self.treatment, "utility": None, "coefficient": None}
 
     def fingerprint(self) -> dict[str, Any]:
         """Return plain values that distinguish this policy from others of the same description."""

@@ -19,14 +19,17 @@ from banditrank.policies._uniform import UniformRandom
 CLUSTER_COUNTS = (4, 8, 16, 32)
 """Numbers of clusters of ThompsonRank in comparisons."""
 
-_CLUSTERS_PREFIX, _CLUSTERS_SUFFIX = f"{ThompsonRank.name}-", "-clusters"
+CLUSTERS_SUFFIX = "-clusters"
+"""Suffix of the name of ThompsonRank on clusters of users, after their number."""
+
+_CLUSTERS_PREFIX = f"{ThompsonRank.name}-"
 CONTEXTUAL_POLICY_NAMES = (
     AUTO,
     ContextualThompsonRank.name,
     LinUCB.name,
     LinTS.name,
     ThompsonRank.name,
-    *(f"{_CLUSTERS_PREFIX}{count}{_CLUSTERS_SUFFIX}" for count in CLUSTER_COUNTS),
+    *(f"{_CLUSTERS_PREFIX}{count}{CLUSTERS_SUFFIX}" for count in CLUSTER_COUNTS),
     UniformRandom.name,
 )
 """Names that `make_contextual_policy` accepts; any number of clusters does."""
@@ -80,7 +83,7 @@ def make_contextual_policy(
     thompson = ThompsonRank(max_reward=max_reward, **looks)  # type: ignore[arg-type]
     if name == ThompsonRank.name:
         return thompson
-    count = name.removeprefix(_CLUSTERS_PREFIX).removesuffix(_CLUSTERS_SUFFIX)
-    if name != f"{_CLUSTERS_PREFIX}{count}{_CLUSTERS_SUFFIX}" or not count.isdecimal():
+    count = name.removeprefix(_CLUSTERS_PREFIX).removesuffix(CLUSTERS_SUFFIX)
+    if name != f"{_CLUSTERS_PREFIX}{count}{CLUSTERS_SUFFIX}" or not count.isdecimal():
         raise UnknownNameError("policy", name, CONTEXTUAL_POLICY_NAMES)
     return ClusteredPolicy(thompson, cluster_users(problem, check_integer("n_clusters", int(count), 1)))

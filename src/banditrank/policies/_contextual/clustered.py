@@ -6,7 +6,7 @@ from typing import Any
 from banditrank.errors import InvalidInputError
 from banditrank.model._user_clusters import UserClusters
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._base import CompiledPolicy, Treatment
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class ClusteredPolicy:
         """The policy's name with the number of clusters."""
         space = "" if self.clusters.space == "features" else "-by-means"
         return f"{self.policy.name}-{self.clusters.n_clusters}-clusters{space}"
+
+    @property
+    def treatment(self) -> Treatment:
+        """The treatment of the policy."""
+        return self.policy.treatment
 
     @property
     def assumptions(self) -> Assumptions:

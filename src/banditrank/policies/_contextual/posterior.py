@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from banditrank._compilation import inlined, internal
 from banditrank.policies._cholesky import cholesky_factor, solve_lower, solve_upper
+from banditrank.policies._posterior import variance_inflation
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -279,9 +280,13 @@ def _add_step(weights: Floats, logits: Floats, is_position_based: bool, step: Fl
 
 @inlined
 def sample_feature_posterior(posterior: FeaturePosterior, rng: np.random.Generator) -> None:
-    """Write a sample of (w, θ) relative to the mode."""
+    """Write a sample of (w, θ) relative to the mode; its variance is inflated as that of ThompsonRank."""
+    rounds = 0.0
+    for i in range(posterior.arrivals.size):
+        rounds += posterior.arrivals[i]
+    deviation = math.sqrt(variance_inflation(rounds))
     for index in range(posterior.sample.size):
-        posterior.sample[index] = rng.standard_normal()
+        posterior.sample[index] = deviation * rng.standard_normal()
     solve_upper(posterior.factor, posterior.sample)
 
 

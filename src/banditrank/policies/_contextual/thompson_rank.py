@@ -33,7 +33,7 @@ from banditrank.policies._sorting import assign_in_order, top_k
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
 
-_PRIOR_DEVIATIONS: dict[str, float] = {"linear": 0.5, "logistic": 2.0}
+_PRIOR_DEVIATIONS: dict[str, float] = {"linear": 1.0, "logistic": 2.0}
 _WARM_UP_REFITS = 20  # from statistics, to converge
 
 
@@ -111,7 +111,7 @@ class ContextualThompsonRank(ContextualPolicy):
     max_reward
         Maximum reward at a position; 1 for clicks.
     prior_deviation
-        Standard deviation of wᵀφ before anything is learned, for features of average norm; 0.5 by default if
+        Standard deviation of wᵀφ before anything is learned, for features of average norm; 1 by default if
         appeal is linear, 2 if it is logistic.
 
     Raises
