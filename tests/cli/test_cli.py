@@ -10,7 +10,7 @@ import pytest
 from helpers.command_line import check_refusal, run
 from helpers.live import MAX_WAIT_SECONDS, wait_until
 
-from banditrank import Policy, Problem, __version__, kdd2012
+from banditrank import Policy, Problem, __version__, kdd2012, make_contextual_problem
 from banditrank.policies._base import policy_label
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._replication import Experiment, Replication
@@ -184,8 +184,26 @@ def test_results_name_settings_other_than_the_default(capsys: pytest.CaptureFixt
     assert json.loads(output)["changes"] is None
 
 
+def test_problems_with_features_are_simulated(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    path = tmp_path / "problem.toml"
+    make_contextual_problem("logistic", n_items=9, n_positions=2, seed=1).save(path)
+    _, output, _ = run(capsys, "simulate", str(path), "--policy", "auto,random", *QUICK, "--json", "-")
+    document = json.loads(output)
+    assert document["problem"] == "logistic-20x9x2-seed1"
+    assert [each["policy"] for each in document["runs"]] == ["contextual-thompson-rank", "random"]
+    assert document["runs"][0]["appeal"] == "logistic"
+
+
 BAD = [
-    (["simulate", "kdd2013"], "problem must be kdd2012 or the path of a TOML file, got 'kdd2013'$"),
+    (
+        ["simulate", "kdd2013"],
+        "problem must be kdd2012, linear-context, logistic-context or the path of a TOML file, got 'kdd2013'",
+    ),
+    (["simulate", "linear-context", "--policy", "grab"], "--policy must be one of auto, contextual-thompson"),
+    (["simulate", "linear-context", "--utility", "nash"], "--utility must be left out for a contextual"),
+    (["simulate", "linear-context", "--memory", "window:9"], "--memory must be left out for a contextual"),
+    (["simulate", "linear-context", "--coefficient", "1"], "--coefficient must be left out for a contextual"),
+    (["simulate", "linear-context", "--treatment", "equal"], "--treatment must be personalized for a"),
     (["simulate", "--policy", "ucbrank"], "--policy must be one of .*did you mean ucb-rank.*got 'ucbrank'"),
     (
         ["simulate", "--policy", "ucb-rang", "--solver", "sampling"],

@@ -54,6 +54,20 @@ def test_the_data_depend_on_the_seed_and_not_on_the_workers(tmp_path: Path) -> N
     assert not {name for name, content in one.items() if other[name] == content}
 
 
+def test_suites_with_features_have_policies_of_their_own(tmp_path: Path) -> None:
+    jobs = run(tmp_path, ["linear-context", "table1"], ["contextual-thompson-rank", "grab", "random"])
+    names = [job for job in jobs if "time-of" not in job]
+    assert set(names) == {
+        *("linear-context/contextual-thompson-rank", "linear-context/random"),
+        *("table1/grab", "table1/random"),
+    }
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert set(summary["overview"]["metrics"]["scores"]) == {"grab", "random"}
+    assert summary["studies"]["linear-context"]["metrics"]["best_policy"] == "contextual-thompson-rank"
+    with pytest.raises(InvalidInputError, match=r"^policies must use features to take part in linear"):
+        run(tmp_path / "other", ["linear-context"], ["grab"])
+
+
 def test_only_missing_jobs_run(tmp_path: Path) -> None:
     first = run(tmp_path, ["table1"], ["comb-ucb1"])
     assert first == ["table1/comb-ucb1", "table1/time-of-comb-ucb1"]
