@@ -82,6 +82,13 @@ class ManualRun:
         parameters = self.policy.parameters(np.array([self.t]))[0]
         return self.kernel.rank(0, self.t, parameters).copy()
 
+    def show(self, ranking: ArrayLike) -> None:
+        """Rank until the policy draws this ranking."""
+        for _ in range(10_000):
+            if np.array_equal(self.rank(), ranking):
+                return
+        raise AssertionError(f"the policy does not show {ranking}")
+
     def observe(self, rewards: ArrayLike, ranking: ArrayLike | None = None) -> None:
         """Observe the rewards of the last ranking, or of another one."""
         if ranking is not None:

@@ -48,6 +48,7 @@ class Policy(ABC):
     assumptions: ClassVar[Assumptions] = NO_ASSUMPTIONS
     own_statistics: ClassVar[str | None] = None  # what it learns from in addition to counts
     has_candidates: bool = False  # whether it can rank some of the items, and pin items to positions
+    supports_delay: bool = True  # whether it can observe a ranking's rewards after it made other rankings
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
     memory: Forgetting | None = None  # the rounds that it learns from; all if None

@@ -1,8 +1,9 @@
 """Online learning with a policy, one round at a time."""
 
+from collections import deque
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from banditrank.model._problem import Problem
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._forgetful import ForgettingCounts
+from banditrank.policies._kernel import state_note
 from banditrank.policies._restriction import (
     Candidates,
     Pins,
@@ -30,8 +32,8 @@ class Learner:
     `Policy.start` creates it. With the same generator it returns the same rankings as the simulator. Not
     thread-safe.
 
-    A policy with statistics of its own (`Policy.own_statistics`) learns from its last ranking for a user
-    type, or under equal treatment for any type: update before ranking again.
+    Feedback may arrive late and in any order. A policy with statistics of its own (`Policy.own_statistics`)
+    attributes it to what the ranking was made from, for the last 1,000 rankings without feedback.
 
     Parameters
     ----------
@@ -228,6 +230,13 @@ class Learner:
             self._compiled.restart(self._counts)
 
 
+MAX_NOTES = 1_000
+"""Maximum number of rankings without feedback whose notes a learner keeps: see `Kernel`."""
+
+_Note: TypeAlias = tuple[tuple[int, bytes], NDArray[np.int64]]
+"""User type and ranking, and the note of the state that the ranking was made in."""
+
+
 class _CompiledState:
     """The state of a compiled policy. It has counts of its own, which the kernel adds to."""
 
@@ -242,11 +251,15 @@ class _CompiledState:
     def restart(self, counts: Counts) -> None:
         own = counts.copy() if self._policy.distinguishes_user_types else counts.pooled()
         self._kernel = self._policy.bind(own, self._rng, scratch=self._scratch)
+        self._notes: deque[_Note] = deque(maxlen=MAX_NOTES)  # the earliest first
 
     def rank(self, user_type: int, t: int) -> Ranking:
         parameters = self._policy.parameters(np.array([t]))[0]
         ranking = self._kernel.rank(self._known_type(user_type), t, parameters)
         self._policy.utility.raise_callback_error()
+        note = state_note(self._kernel.state)
+        if note.size > 0:
+            self._notes.append(((self._known_type(user_type), ranking.tobytes()), note.copy()))
         return ranking.astype(np.intp)
 
     def choose(
@@ -265,7 +278,14 @@ class _CompiledState:
         return ranking.astype(np.intp)
 
     def observe(self, user_type: int, t: int, ranking: Ranking, rewards: NDArray[np.float64]) -> None:
-        self._kernel.observe(self._known_type(user_type), t, ranking.astype(np.uintp), rewards)
+        seen_type, shown = self._known_type(user_type), ranking.astype(np.uintp)
+        key = (seen_type, shown.tobytes())
+        for index, (noted, note) in enumerate(self._notes):
+            if noted == key:
+                state_note(self._kernel.state)[:] = note
+                del self._notes[index]
+                break
+        self._kernel.observe(seen_type, t, shown, rewards)
 
     def _known_type(self, user_type: int) -> int:
         return user_type if self._policy.distinguishes_user_types else 0

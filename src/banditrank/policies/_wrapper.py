@@ -24,6 +24,11 @@ class PolicyWrapper(CompiledPolicy):
 
     policy: CompiledPolicy
 
+    @property
+    def supports_delay(self) -> bool:  # type: ignore[override]
+        """Whether the wrapped policy can observe rewards late."""
+        return self.policy.supports_delay
+
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:
         """Return the wrapped policy's kernel."""
         return self.policy.kernel(n_items=n_items, n_positions=n_positions)

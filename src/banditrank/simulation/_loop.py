@@ -51,16 +51,39 @@ class DelayBuffer(NamedTuple):
     user_types: NDArray[np.intp]  # (D,) as the policy distinguishes them; D is the delay
     rankings: NDArray[np.uintp]  # (D, K)
     rewards: Floats  # (D, K)
+    notes: NDArray[np.int64]  # (D, L) notes of the rounds
+    note: NDArray[np.int64]  # (L,) of the state: see `Kernel`
 
 
-def init_delay_buffer(delay: int, n_positions: int) -> DelayBuffer:
-    """Return an empty buffer; without a delay, of one round that is never used."""
+def init_delay_buffer(delay: int, n_positions: int, note: NDArray[np.int64]) -> DelayBuffer:
+    """Return an empty buffer; without a delay, of one round that is never used.
+
+    Parameters
+    ----------
+    delay
+        D, rounds after which rewards are observed.
+    n_positions
+        K.
+    note
+        Note of the policy's state, shape (L,), borrowed.
+    """
     rounds = max(delay, 1)
     return DelayBuffer(
         np.zeros(rounds, dtype=np.intp),
         np.zeros((rounds, n_positions), dtype=np.uintp),
         np.zeros((rounds, n_positions)),
+        np.zeros((rounds, note.size), dtype=np.int64),
+        note,
     )
+
+
+@inlined
+def _exchange_notes(delay: DelayBuffer, slot: int) -> None:
+    """Keep the note of the ranking just made, and put back that of the round in the slot."""
+    for index in range(delay.note.size):
+        kept = delay.notes[slot, index]
+        delay.notes[slot, index] = delay.note[index]
+        delay.note[index] = kept
 
 
 @inlined
@@ -153,6 +176,7 @@ def _build(  # noqa: C901 - the loop is one function
             draw(problem, user_type, ranking, clicks_rng, rewards)
             if is_delayed:
                 slot = t % delay.user_types.size
+                _exchange_notes(delay, slot)
                 if t - delay_start >= delay.user_types.size:
                     observe(state, delay.user_types[slot], t, delay.rankings[slot], delay.rewards[slot])
                 _push_delayed(delay, slot, seen_type, ranking, rewards)

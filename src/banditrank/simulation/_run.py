@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._bound_kernel import BoundKernel
 from banditrank.policies._failures import note_failure
-from banditrank.policies._kernel import Kernel
+from banditrank.policies._kernel import Kernel, state_note
 from banditrank.simulation._contextual_run import precompile_contextual, replicate_contextual
 from banditrank.simulation._loop import (
     Objective,
@@ -128,7 +129,7 @@ class _CompiledRun:
         self.scratch = policy.new_scratch()
         self.state = policy.init_state(self.timeline_counts.counts, self.scratch)
         self.run_totals = init_run_totals(experiment.checkpoints, k)
-        self.delay_buffer = init_delay_buffer(experiment.delay, k)
+        self.delay_buffer = init_delay_buffer(experiment.delay, k, state_note(self.state))
         self.delay_start = 1  # rewards of earlier rounds have all arrived
         self.generators = experiment.generators(index)
         self.ranking = np.zeros(k, dtype=np.uintp)
@@ -147,7 +148,7 @@ class _CompiledRun:
         if self.timeline_counts.has_other_items(problem):
             self._deliver(segment.first)
             previous = self.timeline_counts.switch_to(problem)
-            self.state = policy.update_items(self.state, self.timeline_counts.counts, previous)
+            self._replace_state(policy.update_items(self.state, self.timeline_counts.counts, previous))
         self.compiled_problem = experiment.compiled_problem(segment.problem)
         self.objective = experiment.objective(segment.problem)
         self.run_totals.last_ranking[:] = _NO_ITEM  # its gap may have changed
@@ -198,7 +199,16 @@ class _CompiledRun:
             self.timeline_counts.forget()
         else:
             self.timeline_counts.reset()
-        self.state = self.policy.init_state(self.timeline_counts.counts, self.scratch)
+        self._replace_state(self.policy.init_state(self.timeline_counts.counts, self.scratch))
+
+    def _replace_state(self, state: Any) -> None:
+        """Replace the state; the notes of delayed rounds are kept unless items changed."""
+        self.state = state
+        note = state_note(state)
+        if note.size == self.delay_buffer.note.size:
+            self.delay_buffer = self.delay_buffer._replace(note=note)
+        else:  # all delayed rewards have been observed
+            self.delay_buffer = init_delay_buffer(self.experiment.delay, self.ranking.size, note)
 
     def _deliver(self, t: int) -> None:
         """Observe all delayed rewards before item indices change."""
@@ -206,6 +216,7 @@ class _CompiledRun:
             kernel = self._bind_kernel()
             for earlier in range(max(t - self.experiment.delay, self.delay_start), t):
                 slot = earlier % self.experiment.delay
+                self.delay_buffer.note[:] = self.delay_buffer.notes[slot]
                 kernel.observe(
                     int(self.delay_buffer.user_types[slot]),
                     t,

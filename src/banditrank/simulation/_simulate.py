@@ -96,7 +96,8 @@ def simulate(
         and not with contextual problems.
     delay
         Rounds after which the policy observes the rewards of a ranking. When items change, it observes all
-        rewards so far.
+        rewards so far. Policies with statistics of their own attribute the rewards to what the ranking was
+        made from, such as a partition of the items, and not to what they would show now.
     backend
         Where replications run: ``joblib`` for this machine, ``ray`` for a Ray cluster (needs
         ``banditrank[ray]``), or a `Backend`.
@@ -107,8 +108,8 @@ def simulate(
     Raises
     ------
     InvalidInputError
-        If a parameter is out of range, the policy does not fit the problem, ``save_to`` holds another
-        simulation or is not writable, or the utility is not finite on the problem.
+        If a parameter is out of range, the policy does not fit the problem or the delay, ``save_to`` holds
+        another simulation or is not writable, or the utility is not finite on the problem.
     UnsolvableError
         If the policy's solver cannot solve problems of this size.
     MissingDependencyError
@@ -169,7 +170,7 @@ def make_experiment(
     Raises
     ------
     InvalidInputError
-        If a parameter is out of range, or the policy does not fit the problem.
+        If a parameter is out of range, or the policy does not fit the problem or the delay.
     UnsolvableError
         If the policy's solver cannot solve problems of this size.
     """
@@ -197,6 +198,9 @@ def make_experiment(
         rule = "must be one that knows user types: features need a ContextualProblem"
         raise InvalidInputError("policy", rule, policy.name)
     check_simulation(policy, problem, problem_rewards, click_model)
+    if delay > 0 and not policy.supports_delay:
+        rule = f"must be 0 for policy {policy.name}, which must observe a ranking before it makes the next"
+        raise InvalidInputError("delay", rule, delay)
     return Experiment(
         policy,
         problem,

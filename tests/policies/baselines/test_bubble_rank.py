@@ -26,10 +26,10 @@ def test_neighbours_change_places_once_the_lead_exceeds_the_bound() -> None:
     """With δ = 10⁻⁴ and n differences, all in favour, n > 2 √(9.21 n) from n = 37 on."""
     run = ManualRun(BubbleRank(horizon=10), n_items=2, n_positions=2)
     for clicks in range(1, 38):
-        run.ranking[:] = 0, 1
+        run.show([0, 1])
         run.observe([0, 0])  # odd rounds have no pair
         assert run.possible_rankings() == {(0, 1), (1, 0)}
-        run.ranking[:] = 0, 1
+        run.show([0, 1])
         run.observe([0, 1])
         assert run.state.lists.items[0].tolist() == ([0, 1] if clicks < 37 else [1, 0])
     run.observe([0, 0])
@@ -38,10 +38,10 @@ def test_neighbours_change_places_once_the_lead_exceeds_the_bound() -> None:
 
 def test_only_pairs_of_the_round_are_compared() -> None:
     run = ManualRun(BubbleRank(), n_items=4, n_positions=4)
-    run.ranking[:] = 0, 2, 1, 3
+    run.show([0, 2, 1, 3])
     run.observe([1, 1, 0, 1])
     assert np.argwhere(run.state.lists.wins[0]).tolist() == [[2, 1]]
-    run.ranking[:] = 1, 0, 2, 3
+    run.show([1, 0, 2, 3])
     run.observe([0, 1, 1, 1])
     assert np.argwhere(run.state.lists.wins[0]).tolist() == [[0, 1], [2, 1]]
 
@@ -90,7 +90,7 @@ def test_of_the_last_and_its_rival_the_one_shown_wins_if_clicked() -> None:
     for _ in range(400):
         run.state.lists.wins[:] = 0
         shown = int(run.rank()[0])
-        rival = int(run.state.lists.items[0, run.state.rivals[0]])
+        rival = int(run.state.note[2])
         run.observe([1])
         winner, loser = (2, rival) if shown == 2 else (rival, 2)
         assert shown in {2, rival}

@@ -38,18 +38,18 @@ def test_items_part_when_one_is_known_to_be_better_and_learn_no_more_of_each_oth
         if clicks < 20:
             # Missed with probability 6 (5/6)^60 ≈ 1e-4 each, and a fixed seed.
             assert len(run.possible_rankings()) == 6
-        run.ranking[:] = 2, 0
+        run.show([2, 0])
         run.observe([1.0, 0.0])
     assert run.possible_rankings() == {(2, 0), (2, 1)}
     assert run.state.wins[0].tolist() == [[0, 0, 0], [0, 0, 0], [20, 20, 0]]  # also over 1, not shown
-    run.ranking[:] = 2, 1
+    run.show([2, 1])
     run.observe([0.0, 1.0])
     assert run.state.wins[0].tolist() == [[0, 0, 0], [1, 0, 0], [20, 20, 0]]
 
 
 def test_items_clicked_together_do_not_differ() -> None:
     run = ManualRun(TopRank(), n_items=4, n_positions=3)
-    run.ranking[:] = 3, 1, 0
+    run.show([3, 1, 0])
     run.observe([1.0, 0.0, 1.0])
     expected = np.zeros((4, 4))
     expected[[3, 3, 0, 0], [1, 2, 1, 2]] = 1
@@ -87,7 +87,7 @@ def test_regret_stops_growing() -> None:
 def test_the_first_block_takes_the_positions_looked_at_most() -> None:
     run = ManualRun(TopRank(horizon=1000, order=((1, 2, 0),)), n_items=3, n_positions=3)
     for _ in range(20):
-        run.ranking[:] = 0, 1, 2
+        run.show([0, 1, 2])
         run.observe([1.0, 0.0, 0.0])
     assert run.possible_rankings() == {(1, 0, 2), (2, 0, 1)}
 
@@ -96,7 +96,7 @@ def test_what_is_known_survives_items_that_come_and_go() -> None:
     policy = TopRank(horizon=1000)
     run = ManualRun(policy, n_items=3, n_positions=1)
     for _ in range(20):
-        run.ranking[:] = 2
+        run.show([2])
         run.observe([1.0])
     kept = np.array([-1, 2, 0])
     state = policy.update_items(run.state, Counts.empty(n_user_types=1, n_items=3, n_positions=1), kept)

@@ -62,7 +62,7 @@ def _settled(margins: list[list[int]], rounds: list[list[int]], times: int, n_po
     comparisons = init_comparisons(np.array([margins], float), np.array([rounds], float))
     run.state = run.state._replace(comparisons=comparisons)
     run.rank()  # finds the leader
-    run.state.leader_counts.times[0, run.state.slots[0]] = times
+    run.state.leader_counts.times[0, run.state.note[1]] = times
     return run
 
 

@@ -25,15 +25,19 @@ class Batches(NamedTuple):
     the last have as many items as ranks, so they do not overlap.
     """
 
-    items: Indices  # (N, M) in each batch, those to be observed next come first
+    items: Indices  # (N, M) in each batch, those to be displayed next come first
     lengths: Indices  # (N, K) ranks in the batch
     sizes: Indices  # (N, K) items in the batch
     stages: Indices  # (N, K) ℓ
+    numbers: Indices  # (N, K) of the stage, counted over all batches of a copy
+    begun: Indices  # (N,) stages that have begun
     quotas: Floats  # (N, K) n_ℓ, observations of each item in the stage
-    observed: Floats  # (N, K) minimum number of observations of an item so far
+    displayed: Floats  # (N, K) minimum number of displays of an item so far
     pending: Indices  # (N, K) number of items with that minimum
+    complete: Indices  # (N, K) number of items with as many observations as the quota
     clicks: Floats  # (N, M) in this stage
     views: Floats  # (N, M) observations in this stage
+    displays: Floats  # (N, M) in this stage; more than the observations if rewards are late
     lower: Floats  # (M,) workspace
     upper: Floats  # (M,) workspace
 
@@ -46,11 +50,15 @@ def init_batches(n_copies: int, n_items: int, n_positions: int, log_horizon: flo
         lengths=np.zeros(by_batch, dtype=np.intp),
         sizes=np.zeros(by_batch, dtype=np.intp),
         stages=np.zeros(by_batch, dtype=np.intp),
+        numbers=np.zeros(by_batch, dtype=np.intp),
+        begun=np.zeros(n_copies, dtype=np.intp),
         quotas=np.zeros(by_batch),
-        observed=np.zeros(by_batch),
+        displayed=np.zeros(by_batch),
         pending=np.zeros(by_batch, dtype=np.intp),
+        complete=np.zeros(by_batch, dtype=np.intp),
         clicks=np.zeros(by_item),
         views=np.zeros(by_item),
+        displays=np.zeros(by_item),
         lower=np.zeros(n_items),
         upper=np.zeros(n_items),
     )
@@ -68,12 +76,16 @@ def _begin_stage(
     batches.lengths[i, first] = length
     batches.sizes[i, first] = size
     batches.stages[i, first] = stage
+    batches.numbers[i, first] = batches.begun[i]
+    batches.begun[i] += 1
     batches.quotas[i, first] = max(1.0, math.ceil(16.0 * 4.0**stage * log_horizon))
-    batches.observed[i, first] = 0.0
+    batches.displayed[i, first] = 0.0
     batches.pending[i, first] = size
+    batches.complete[i, first] = 0
     for place in range(first, first + size):
         batches.clicks[i, batches.items[i, place]] = 0.0
         batches.views[i, batches.items[i, place]] = 0.0
+        batches.displays[i, batches.items[i, place]] = 0.0
 
 
 @compiled
@@ -81,7 +93,7 @@ def end_stage(batches: Batches, user_type: int, first: int, level: float, log_ho
     """Split the batch at the last rank where bounds separate, or drop items that are too bad for it."""
     i, lower, upper = user_type, batches.lower, batches.upper
     length, size, stage = batches.lengths[i, first], batches.sizes[i, first], batches.stages[i, first]
-    observed = batches.observed[i, first]
+    observed = batches.quotas[i, first]
     for rank in range(size):  # by decreasing lower bound
         item = batches.items[i, first + rank]
         mean = min(1.0, batches.clicks[i, item] / observed)
@@ -116,6 +128,7 @@ class BatchRankState(NamedTuple):
     log_horizon: float  # ln T
     level: float  # δ_T = ln T + 3 ln ln T
     batches: Batches
+    note: NDArray[np.int64]  # (K,) number of the stage of each rank; −1 if its item only filled the rank
 
 
 @inlined
@@ -142,7 +155,32 @@ def _rank(
                 place = state.positions[i, first + rank]
                 other = state.positions[i, first + rank + int(rng.random() * (length - rank))]
                 ranking[place], ranking[other] = ranking[other], ranking[place]
+        _count_displays(state, i, first, length, ranking)
         first += length
+
+
+@inlined
+def _count_displays(
+    state: BatchRankState, user_type: int, first: int, length: int, ranking: NDArray[np.uintp]
+) -> None:
+    """Count the displays of a batch, and move the items to be displayed next to its front."""
+    i, batches = user_type, state.batches
+    for rank in range(first, first + length):
+        item = ranking[state.positions[i, rank]]
+        is_counted = batches.displays[i, item] == batches.displayed[i, first]  # others only fill the ranks
+        state.note[rank] = batches.numbers[i, first] if is_counted else -1
+        batches.displays[i, item] += is_counted
+    pending = 0
+    for place in range(first, first + batches.pending[i, first]):
+        item = batches.items[i, place]
+        if batches.displays[i, item] == batches.displayed[i, first]:
+            other = batches.items[i, first + pending]
+            batches.items[i, first + pending], batches.items[i, place] = item, other
+            pending += 1
+    if pending == 0:
+        batches.displayed[i, first] += 1.0
+        pending = batches.sizes[i, first]
+    batches.pending[i, first] = pending
 
 
 @inlined
@@ -161,21 +199,12 @@ def _observe(
         for rank in range(first, first + length):
             position = state.positions[i, rank]
             item = ranking[position]
-            if batches.views[i, item] == batches.observed[i, first]:  # others only fill the ranks
+            is_of_stage = state.note[rank] == batches.numbers[i, first]
+            if is_of_stage and batches.views[i, item] < batches.quotas[i, first]:
                 batches.clicks[i, item] += rewards[position]
                 batches.views[i, item] += 1.0
-        pending = 0
-        for place in range(first, first + batches.pending[i, first]):
-            item = batches.items[i, place]
-            if batches.views[i, item] == batches.observed[i, first]:
-                other = batches.items[i, first + pending]
-                batches.items[i, first + pending], batches.items[i, place] = item, other
-                pending += 1
-        if pending == 0:
-            batches.observed[i, first] += 1.0
-            pending = batches.sizes[i, first]
-        batches.pending[i, first] = pending
-        if batches.observed[i, first] >= batches.quotas[i, first]:
+                batches.complete[i, first] += batches.views[i, item] >= batches.quotas[i, first]
+        if batches.complete[i, first] == batches.sizes[i, first]:
             end_stage(batches, i, first, state.level, state.log_horizon)
         first += length
 
@@ -224,4 +253,5 @@ class BatchRank(HorizonBaselinePolicy):
         log_horizon = math.log(self.horizon)
         level = exploration_level(self.horizon)
         batches = init_batches(counts.n_user_types, counts.n_items, counts.n_positions, log_horizon)
-        return BatchRankState(arrays_of(counts), self.ordered_positions(counts), log_horizon, level, batches)
+        positions, note = self.ordered_positions(counts), np.zeros(counts.n_positions, dtype=np.int64)
+        return BatchRankState(arrays_of(counts), positions, log_horizon, level, batches, note)

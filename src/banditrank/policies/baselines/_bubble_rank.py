@@ -93,8 +93,8 @@ class BubbleRankState(NamedTuple):
     arrays: CountArrays
     positions: NDArray[np.uintp]  # (N, K) by decreasing examination
     lists: BaseLists
-    rivals: Indices  # (N,) index of the hidden item that is compared with the last of the list
     is_unsettled: NDArray[np.bool_]  # (N,) whether the list changed in the last round
+    note: NDArray[np.int64]  # (3,) first pair, last item of the list, and the hidden item compared with it
 
 
 @inlined
@@ -114,6 +114,7 @@ def _rank(
 ) -> None:
     i, lists, last = user_type, state.lists, ranking.size - 1
     first = _first_pair(state, i)
+    state.note[0], state.note[1], state.note[2] = first, lists.items[i, last], NO_RIVAL
     for place in range(ranking.size):
         ranking[state.positions[i, place]] = lists.items[i, place]
     for place in range(first, last, 2):
@@ -121,16 +122,15 @@ def _rank(
         if not beats(lists, i, item, other) and rng.random() < 0.5:
             ranking[state.positions[i, place]] = other
             ranking[state.positions[i, place + 1]] = item
-    state.rivals[i] = NO_RIVAL
     if last >= first and (last - first) % 2 == 0:  # the last rank is the upper one of a pair
-        state.rivals[i] = _draw_rival(lists, i, last, rng)
-        if state.rivals[i] != NO_RIVAL and rng.random() < 0.5:
-            ranking[state.positions[i, last]] = lists.items[i, state.rivals[i]]
+        state.note[2] = _draw_rival(lists, i, last, rng)
+        if state.note[2] != NO_RIVAL and rng.random() < 0.5:
+            ranking[state.positions[i, last]] = state.note[2]
 
 
 @inlined
 def _draw_rival(lists: BaseLists, user_type: int, last: int, rng: np.random.Generator) -> int:
-    """Return the index of a random hidden item that the last one is not proven better than, if any."""
+    """Return a random hidden item that the last one is not proven better than, if any."""
     i, items = user_type, lists.items
     candidates = 0
     for place in range(last + 1, items.shape[1]):
@@ -140,7 +140,7 @@ def _draw_rival(lists: BaseLists, user_type: int, last: int, rng: np.random.Gene
         for place in range(last + 1, items.shape[1]):
             if not beats(lists, i, items[i, last], items[i, place]):
                 if skip == 0:
-                    return place
+                    return int(items[i, place])
                 skip -= 1
     return NO_RIVAL
 
@@ -155,7 +155,7 @@ def _observe(
 ) -> None:
     i, lists, last = user_type, state.lists, ranking.size - 1
     learned = state.is_unsettled[i]
-    for place in range(_first_pair(state, i), last, 2):
+    for place in range(state.note[0], last, 2):
         above, below = state.positions[i, place], state.positions[i, place + 1]
         difference = rewards[above] - rewards[below]
         if difference > 0.0:
@@ -164,8 +164,8 @@ def _observe(
             lists.wins[i, ranking[below], ranking[above]] -= difference
         learned |= difference != 0.0
     earned = rewards[state.positions[i, last]]
-    if state.rivals[i] != NO_RIVAL and earned > 0.0:
-        item, rival = lists.items[i, last], lists.items[i, state.rivals[i]]
+    item, rival = state.note[1], state.note[2]
+    if rival != NO_RIVAL and earned > 0.0:
         if ranking[state.positions[i, last]] == item:
             lists.wins[i, item, rival] += earned
         else:
@@ -256,6 +256,6 @@ class BubbleRank(HorizonBaselinePolicy):
 
     def _state(self, counts: Counts, items: Indices, wins: Floats) -> BubbleRankState:
         lists = BaseLists(items, wins, 4.0 * math.log(self.horizon))
-        rivals = np.full(counts.n_user_types, NO_RIVAL, dtype=np.intp)
         is_unsettled = np.ones(counts.n_user_types, dtype=np.bool_)
-        return BubbleRankState(arrays_of(counts), self.ordered_positions(counts), lists, rivals, is_unsettled)
+        note = np.array([0, 0, NO_RIVAL], dtype=np.int64)
+        return BubbleRankState(arrays_of(counts), self.ordered_positions(counts), lists, is_unsettled, note)

@@ -15,6 +15,7 @@ from banditrank.policies.baselines._base import BaselinePolicy
 from banditrank.policies.baselines._components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
 from banditrank.policies.baselines._components.leader_counts import (
     LeaderCounts,
+    count_leader,
     init_leader_counts,
     leader_slot,
 )
@@ -33,7 +34,7 @@ class GRABState(NamedTuple):
     means: Floats  # (copies, K, M) 0 for cells without displays
     matching: Matching
     leader_counts: LeaderCounts
-    slots: NDArray[np.int64]  # (copies,) entry of the leader
+    note: NDArray[np.int64]  # (2,) signature and entry of the leader
     positions: Indices  # (K,) workspace: by decreasing mean of the leader
     bounds: Floats  # (K,) workspace: of the leader
     leads: NDArray[np.bool_]  # (M,) workspace: whether the leader shows an item
@@ -53,7 +54,7 @@ def _rank(
     for k in range(ranking.size):
         signature ^= state.leader_counts.codes[k, ranking[k]]
     slot = leader_slot(state.leader_counts, user_type, signature)
-    state.slots[user_type] = slot
+    state.note[0], state.note[1] = signature, slot
     times = state.leader_counts.times[user_type, slot]
     if times % state.means.shape[2] > 0.0:  # M is the size of the neighbourhood, M − 1, plus 1
         _explore(state, user_type, exploration_level(times + 1.0), ranking)
@@ -116,7 +117,7 @@ def _bound(state: GRABState, user_type: int, position: int, item: int, level: fl
 @inlined
 def _observe(state: GRABState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
     record_round(state, user_type, ranking, rewards)
-    state.leader_counts.times[user_type, state.slots[user_type]] += 1.0
+    count_leader(state.leader_counts, user_type, state.note[0], state.note[1])
     for k in range(ranking.size):
         displays = state.displays[user_type, k, ranking[k]]
         state.means[user_type, k, ranking[k]] = state.rewards[user_type, k, ranking[k]] / displays
@@ -168,7 +169,7 @@ class GRAB(BaselinePolicy):
             np.divide(arrays.rewards, arrays.displays, out=np.zeros((n, k, m)), where=arrays.displays > 0),
             init_matching(n, m, k),
             init_leader_counts(n, m, k),
-            np.zeros(n, dtype=np.int64),
+            np.zeros(2, dtype=np.int64),
             np.zeros(k, dtype=np.uintp),
             np.zeros(k),
             np.zeros(m, dtype=np.bool_),

@@ -23,7 +23,7 @@ Indices = NDArray[np.uintp]
 
 RankBanditName: TypeAlias = Literal["ucb1", "kl-ucb", "exp3"]
 
-_UCB1, _KL_UCB = 0, 1  # indices in `RankBanditName`
+_UCB1, _KL_UCB, _EXP3 = 0, 1, 2  # indices in `RankBanditName`
 
 _MAX_WEIGHT, _MIN_WEIGHT = 1e100, 1e-200
 
@@ -38,6 +38,7 @@ class RankBandits(NamedTuple):
     mixing: Floats  # (1,) γ of EXP3, its probability of a uniform choice
     choices: NDArray[np.uintp]  # (copies, K) the last choice
     probabilities: Floats  # (copies, K) of the last choice of EXP3; 0 for others
+    note: NDArray[np.int64]  # (3 K,) choices; mantissas and exponents of their probabilities
     bounds: Floats  # (M,) workspace
 
 
@@ -65,8 +66,23 @@ def rank_bandits(
         np.array([mixing]),
         np.zeros((n_copies, n_ranks), dtype=np.uintp),
         np.zeros((n_copies, n_ranks)),
+        np.zeros(3 * n_ranks, dtype=np.int64),
         np.zeros(n_items),
     )
+
+
+_MANTISSA_BITS = 53
+
+
+@inlined
+def note_choice(bandits: RankBandits, copy: int, rank: int) -> None:
+    """Write the last choice of a rank to the note, with its probability to the last bit."""
+    n_ranks = bandits.choices.shape[1]
+    bandits.note[rank] = bandits.choices[copy, rank]
+    if bandits.kind == _EXP3:
+        mantissa, exponent = math.frexp(bandits.probabilities[copy, rank])
+        bandits.note[n_ranks + rank] = int(math.ldexp(mantissa, _MANTISSA_BITS))
+        bandits.note[2 * n_ranks + rank] = exponent
 
 
 @inlined
@@ -146,13 +162,15 @@ def _choose_by_exp3(bandits: RankBandits, copy: int, rank: int, rng: np.random.G
 
 @inlined
 def reward(bandits: RankBandits, copy: int, rank: int, clicked: bool) -> None:  # noqa: FBT001 - the observation
-    """Update the bandit of a rank with the reward of its last choice."""
-    choice = bandits.choices[copy, rank]
+    """Update the bandit of a rank with the reward of the choice in the note."""
+    n_ranks = bandits.choices.shape[1]
+    choice = bandits.note[rank]
     bandits.chosen[copy, rank, choice] += 1.0
     if clicked:
         bandits.earned[copy, rank, choice] += 1.0
-        probability = bandits.probabilities[copy, rank]
-        if probability > 0.0:
+        if bandits.kind == _EXP3:
+            mantissa = float(bandits.note[n_ranks + rank])
+            probability = math.ldexp(mantissa, bandits.note[2 * n_ranks + rank] - _MANTISSA_BITS)
             _reweigh(bandits.weights[copy, rank], choice, bandits.mixing[0] / probability)
 
 
@@ -174,6 +192,7 @@ class RankedState(NamedTuple):
     positions: Indices  # (copies, K) by decreasing examination
     bandits: RankBandits
     taken: NDArray[np.bool_]  # (M,) workspace: whether a rank above shows an item
+    note: NDArray[np.int64]  # (3 K,) that of the bandits
 
 
 @inlined
@@ -199,6 +218,7 @@ def _place(
         for j in range(taken.size):
             taken[j] = False
     state.bandits.choices[user_type, rank] = choice
+    note_choice(state.bandits, user_type, rank)
     shown = choice
     if taken[choice]:
         left = int(rng.random() * (taken.size - rank))
@@ -216,7 +236,7 @@ def _observe(state: RankedState, user_type: int, t: int, ranking: Indices, rewar
     record_round(state, user_type, ranking, rewards)
     for rank in range(ranking.size):
         position = state.positions[user_type, rank]
-        chosen = ranking[position] == state.bandits.choices[user_type, rank]
+        chosen = ranking[position] == state.bandits.note[rank]
         reward(state.bandits, user_type, rank, chosen and rewards[position] > 0.0)
 
 
@@ -293,9 +313,6 @@ class RankedBandits(OrderedBaselinePolicy):
 
     def _state(self, counts: Counts, chosen: Floats, earned: Floats, weights: Floats) -> RankedState:
         mixing = 0.0 if self.horizon is None else exp3_mixing(counts.n_items, self.horizon)
-        return RankedState(
-            *arrays_of(counts),
-            self.ordered_positions(counts),
-            rank_bandits(self.bandit, chosen, earned, weights, mixing),
-            np.zeros(counts.n_items, dtype=np.bool_),
-        )
+        bandits = rank_bandits(self.bandit, chosen, earned, weights, mixing)
+        taken = np.zeros(counts.n_items, dtype=np.bool_)
+        return RankedState(*arrays_of(counts), self.ordered_positions(counts), bandits, taken, bandits.note)

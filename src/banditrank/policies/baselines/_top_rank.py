@@ -98,6 +98,7 @@ class TopRankState(NamedTuple):
     better: Graph  # (N, M, M) whether i is proven better than j: the graph G
     blocks: Blocks
     earned: Floats  # (M,) workspace: this round's rewards by item
+    note: NDArray[np.int64]  # (K + M,) end of each block that is shown, by its start; then its items
 
 
 @inlined
@@ -122,12 +123,15 @@ def _rank(
     start = 0
     while start < ranking.size:
         end = state.blocks.ends[i, start]
+        state.note[start] = end
         for place in range(start, min(end, ranking.size)):
             other = place
             if end - place > 1:
                 other += int(rng.random() * (end - place))
             items[i, place], items[i, other] = items[i, other], items[i, place]
             ranking[state.positions[i, place]] = items[i, place]
+        for place in range(start, end):
+            state.note[ranking.size + place] = items[i, place]
         start = end
 
 
@@ -139,29 +143,44 @@ def _observe(
     ranking: NDArray[np.uintp],
     rewards: Floats,
 ) -> None:
-    i, blocks = user_type, state.blocks
+    i = user_type
     record_round(state.arrays, i, ranking, rewards)
+    for place in range(ranking.size):
+        if ranking[state.positions[i, place]] != state.note[ranking.size + place]:
+            return  # not the ranking of the note, so that blocks are unknown
     learned = False
     for k in range(ranking.size):
         state.earned[ranking[k]] = rewards[k]
-    for k in range(ranking.size):
-        if rewards[k] > 0.0:  # only a clicked item can win
-            winner = ranking[k]
-            start = blocks.starts[i, winner]
-            for place in range(start, blocks.ends[i, start]):
-                loser = blocks.items[i, place]
-                difference = rewards[k] - state.earned[loser]  # items not shown are not clicked
-                if difference > 0.0:
-                    state.wins[i, winner, loser] += difference
-                    if not state.better[i, winner, loser] and is_better(
-                        state.wins[i, winner, loser], state.wins[i, loser, winner], state.log_odds
-                    ):
-                        state.better[i, winner, loser] = True
-                        learned = True
+    start = 0
+    while start < ranking.size:
+        end = state.note[start]
+        for place in range(start, min(end, ranking.size)):
+            if rewards[state.positions[i, place]] > 0.0:  # only a clicked item can win
+                learned |= _compare_block(state, i, place, start, end)
+        start = end
     for k in range(ranking.size):
         state.earned[ranking[k]] = 0.0
     if learned:
-        update_blocks(blocks, state.better, i)
+        update_blocks(state.blocks, state.better, i)
+
+
+@inlined
+def _compare_block(state: TopRankState, user_type: int, place: int, start: int, end: int) -> bool:
+    """Compare a clicked item with the others of its block; return whether it is newly proven better."""
+    i, items = user_type, state.positions.shape[1]  # index of the first item in the note
+    winner = state.note[items + place]
+    learned = False
+    for other in range(start, end):
+        loser = state.note[items + other]
+        difference = state.earned[winner] - state.earned[loser]  # items not shown are not clicked
+        if difference > 0.0:
+            state.wins[i, winner, loser] += difference
+            if not state.better[i, winner, loser] and is_better(
+                state.wins[i, winner, loser], state.wins[i, loser, winner], state.log_odds
+            ):
+                state.better[i, winner, loser] = True
+                learned = True
+    return learned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,4 +235,7 @@ class TopRank(HorizonBaselinePolicy):
     def _state(self, counts: Counts, wins: Floats, better: Graph) -> TopRankState:
         positions, log_odds = self.ordered_positions(counts), math.log(SCALE * self.horizon)
         earned = np.zeros(counts.n_items)
-        return TopRankState(arrays_of(counts), positions, log_odds, wins, better, init_blocks(better), earned)
+        note = np.zeros(counts.n_positions + counts.n_items, dtype=np.int64)
+        return TopRankState(
+            arrays_of(counts), positions, log_odds, wins, better, init_blocks(better), earned, note
+        )

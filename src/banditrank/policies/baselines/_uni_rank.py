@@ -16,6 +16,7 @@ from banditrank.policies.baselines._components.item_remapping import remap_item_
 from banditrank.policies.baselines._components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
 from banditrank.policies.baselines._components.leader_counts import (
     LeaderCounts,
+    count_leader,
     init_leader_counts,
     leader_slot,
 )
@@ -210,6 +211,9 @@ def shuffle_parts(
         begin = end
 
 
+_ENDS = 3  # index of the first end in a note
+
+
 class UniRankState(NamedTuple):
     """Counts, comparisons of items, and how often each partition has led."""
 
@@ -219,11 +223,11 @@ class UniRankState(NamedTuple):
     positions: Indices  # (copies, K) by decreasing examination
     comparisons: Comparisons
     leader: Partition
-    shown: Partition
+    shown: Partition  # workspace
     leader_counts: LeaderCounts
     signatures: NDArray[np.int64]  # (copies,) of the leader
-    slots: NDArray[np.int64]  # (copies,) entry of the leader
     is_stale: NDArray[np.bool_]  # (copies,) whether the leader may have changed
+    note: Integers  # (3 + K + M,) signature and entry of the leader; parts, their ends and items, as shown
 
 
 @inlined
@@ -239,10 +243,21 @@ def _rank(
     if state.is_stale[i]:
         _update_leader(state, i)
     slot = leader_slot(state.leader_counts, i, state.signatures[i])
-    state.slots[i] = slot
     level = exploration_level(state.leader_counts.times[i, slot] + 1.0)
     merge_parts(state.comparisons, state.leader, i, level, rng, state.shown)
     shuffle_parts(state.shown, i, rng, state.positions, ranking)
+    state.note[0], state.note[1] = state.signatures[i], slot
+    _note_parts(state.note, state.shown, i)
+
+
+@inlined
+def _note_parts(note: Integers, shown: Partition, copy: int) -> None:
+    n_parts, n_positions = shown.parts[copy], shown.ends.shape[1]
+    note[2] = n_parts
+    for part in range(n_parts):
+        note[_ENDS + part] = shown.ends[copy, part]
+    for place in range(shown.ends[copy, n_parts - 1]):
+        note[_ENDS + n_positions + place] = shown.items[copy, place]
 
 
 @internal
@@ -262,7 +277,7 @@ def _update_leader(state: UniRankState, user_type: int) -> None:
 def _observe(state: UniRankState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
     i = user_type
     record_round(state, i, ranking, rewards)
-    state.leader_counts.times[i, state.slots[i]] += 1.0
+    count_leader(state.leader_counts, i, state.note[0], state.note[1])
     clicked = False
     for k in range(ranking.size):
         clicked |= rewards[k] > 0.0
@@ -273,18 +288,19 @@ def _observe(state: UniRankState, user_type: int, t: int, ranking: Indices, rewa
 @internal
 def _compare_parts(state: UniRankState, user_type: int, ranking: Indices, rewards: Floats) -> None:
     """Compare the items of each part: clicked items win over the others, shown or not."""
-    i, shown, positions = user_type, state.shown, state.positions
+    i, note, positions = user_type, state.note, state.positions
+    first = _ENDS + ranking.size  # index of the first item in the note
     for place in range(ranking.size):
-        if ranking[positions[i, place]] != shown.items[i, place]:
-            return  # not the last ranking, so that parts are unknown
+        if ranking[positions[i, place]] != note[first + place]:
+            return  # not the ranking of the note, so that parts are unknown
     begin = 0
-    for part in range(shown.parts[i]):
-        end = shown.ends[i, part]
+    for part in range(note[2]):
+        end = note[_ENDS + part]
         for place in range(begin, min(end, ranking.size)):
             if rewards[positions[i, place]] > 0.0:
                 for other in range(begin, end):
                     if other >= ranking.size or rewards[positions[i, other]] <= 0.0:
-                        winner, loser = shown.items[i, place], shown.items[i, other]
+                        winner, loser = note[first + place], note[first + other]
                         state.is_stale[i] |= record_win(state.comparisons, i, winner, loser)
         begin = end
 
@@ -353,6 +369,6 @@ class UniRank(OrderedBaselinePolicy):
             init_partition(n, m, k),
             init_leader_counts(n, m, k),
             np.zeros(n, dtype=np.int64),
-            np.zeros(n, dtype=np.int64),
             np.ones(n, dtype=np.bool_),
+            np.zeros(_ENDS + k + m, dtype=np.int64),
         )

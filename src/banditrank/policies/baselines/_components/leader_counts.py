@@ -57,3 +57,11 @@ def leader_slot(table: LeaderCounts, copy: int, signature: int) -> int:
     table.signatures[copy, rarest] = signature
     table.times[copy, rarest] = 0.0
     return rarest
+
+
+@inlined
+def count_leader(table: LeaderCounts, copy: int, signature: int, slot: int) -> None:
+    """Count a round of a leader, given the entry that it had then: another may have taken it since."""
+    if table.signatures[copy, slot] != signature:
+        slot = leader_slot(table, copy, signature)
+    table.times[copy, slot] += 1.0
