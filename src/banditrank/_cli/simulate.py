@@ -31,6 +31,7 @@ from banditrank._import_path import add_current_directory, is_import_path
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from banditrank.model._click_models import ClickModel
     from banditrank.model._contextual_problem import ContextualProblem
     from banditrank.model._problem import Problem
     from banditrank.model._rewards import Rewards
@@ -119,6 +120,15 @@ def simulate_command(
         ),
     ] = None,
     delay: Annotated[int, typer.Option(help="Number of rounds after which a reward is observed.")] = 0,
+    limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GAP",
+            help="Print the slope of regret per ln t, and the least one that is possible in the long run "
+            "(Graves–Lai), with differences of means below GAP ignored.",
+            show_default="not printed",
+        ),
+    ] = None,
     horizon: Annotated[int, typer.Option(help="Number of rounds in a replication.")] = 300_000,
     replications: Annotated[int, typer.Option(help="Number of independent replications.")] = 20,
     seed: SeedOption = 0,
@@ -189,14 +199,16 @@ def simulate_command(
         coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed
     )
     simulated: Problem | Timeline | ContextualProblem = start
+    least_slope: float | None = None
     compared: list[AnyPolicy]
     if isinstance(start, ContextualProblem):
         given = None if utility == "utilitarian" else utility
-        options |= {"utility": given, "changes": changes, "memory": memory}
+        options |= {"utility": given, "changes": changes, "memory": memory, "limit": limit}
         _check_contextual_options(options, treatment)
         compared = _make_contextual_policies(start, policy, rewards=reward_family, click_model=model)
     else:
         simulated = start if changes is None else make_timeline(start, changes, horizon, seed)
+        least_slope = None if limit is None else _least_slope(simulated, reward_family, model, limit)
         compared = [
             *_make_policies(
                 simulated,
@@ -225,9 +237,11 @@ def simulate_command(
             workers=workers,
         )
     if results and json_file is not None:
-        write_json(_document(results, replications, changes), json_file)
+        write_json(_document(results, replications, changes, limit, least_slope), json_file)
     if results and json_file != "-":
         _print_table(results, changes)
+    if results and least_slope is not None and json_file != "-":
+        _print_slopes(results, limit, least_slope)
     if results and plot is not None:
         save_plot(results, plot, changes, **plot_options)
     finished, requested = (
@@ -352,8 +366,55 @@ def _simulate_all(
     return results
 
 
-def _document(results: "list[SimulationResult]", replications: int, changes: str | None) -> dict[str, Any]:
+def _least_slope(
+    problem: "Problem | Timeline", rewards: "Rewards", click_model: "ClickModel", min_gap: float
+) -> float:
+    """Return the Graves–Lai constant of a problem."""
+    from banditrank.model._problem import Problem
+    from banditrank.simulation._graves_lai import graves_lai_constant
+
+    if not isinstance(problem, Problem):
+        raise InvalidInputError("limit", "must be left out for problems that change", min_gap)
+    if rewards.concentration > 0:
+        raise InvalidInputError("limit", "must be left out for graded rewards", min_gap)
+    return float(graves_lai_constant(problem, click_model=click_model, min_gap=min_gap).sum())
+
+
+def _print_slopes(results: "list[SimulationResult]", min_gap: float | None, least_slope: float) -> None:
+    table = make_table("Slope of regret per ln t over the last tenfold of rounds")
+    table.add_column("policy", overflow="fold")
+    for heading in ("slope", "95% interval", "× the limit"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for result in results:
+        mean, low, high = result.log_slope()
+        is_personalized = result.policy["treatment"] == "personalized"
+        ratio = f"{mean / least_slope:,.2f}" if is_personalized and least_slope > 0 else "–"
+        table.add_row(result.label, f"{mean:,.1f}", f"{low:,.1f} to {high:,.1f}", ratio)
+    console = make_console()
+    console.print(table)
+    console.print(
+        f"limit: {least_slope:,.1f}, the least slope of consistent policies in the long run under "
+        f"personalized treatment (Graves–Lai constant; differences below {min_gap:g} are ignored)",
+        style="dim",
+    )
+
+
+def _document(
+    results: "list[SimulationResult]",
+    replications: int,
+    changes: str | None,
+    min_gap: float | None,
+    least_slope: float | None,
+) -> dict[str, Any]:
     first = results[0]
+    names = ("mean", "low", "high")
+    slopes = None
+    if least_slope is not None:
+        slopes = {
+            "least": least_slope,
+            "min_gap": min_gap,
+            "runs": [dict(zip(names, result.log_slope(), strict=True)) for result in results],
+        }
     return {
         "problem": first.problem.name,
         "seed": first.seed,
@@ -364,6 +425,7 @@ def _document(results: "list[SimulationResult]", replications: int, changes: str
         "changes": changes,
         "delay": first.delay,
         "version": first.version,
+        **({} if slopes is None else {"slopes": slopes}),
         "runs": [result.to_dict() for result in results],
     }
 

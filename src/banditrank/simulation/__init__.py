@@ -7,6 +7,7 @@ from banditrank._lazy import lazy_exports
 if TYPE_CHECKING:
     from banditrank.simulation._backends.base import Backend
     from banditrank.simulation._backends.ray_cluster import RayBackend
+    from banditrank.simulation._graves_lai import graves_lai_constant
     from banditrank.simulation._plots import draw_final_regret, draw_regret, plot_regret, save_plot
     from banditrank.simulation._regret import equal_regret, personalized_regret
     from banditrank.simulation._result import SimulationResult
@@ -20,6 +21,7 @@ __all__ = [
     "draw_final_regret",
     "draw_regret",
     "equal_regret",
+    "graves_lai_constant",
     "personalized_regret",
     "plot_regret",
     "replicate",
@@ -33,6 +35,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
         {
             "_backends.base": ("Backend",),
             "_backends.ray_cluster": ("RayBackend",),
+            "_graves_lai": ("graves_lai_constant",),
             "_plots": (
                 "draw_final_regret",
                 "draw_regret",

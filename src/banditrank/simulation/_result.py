@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._checks import check_integer
 from banditrank._extras import requires
 from banditrank._files import atomic_write
 from banditrank._frames import Columns, Tabular, make_frame
@@ -19,7 +20,7 @@ from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards
 from banditrank.model._timeline import Timeline
 from banditrank.policies._base import policy_label
-from banditrank.simulation._student_t import student_quantile
+from banditrank.simulation._student_t import mean_and_interval, student_quantile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,6 +162,49 @@ class SimulationResult(Tabular):
             student_quantile(level, count - 1) * self.std / np.sqrt(count) if count > 1 else 0.0 * self.mean
         )
         return np.array([self.mean - radius, self.mean + radius])
+
+    def log_slope(self, start: int | None = None, level: float = 0.95) -> tuple[float, float, float]:
+        """Return the slope of mean regret per ln t between two checkpoints, with its confidence interval.
+
+        A policy whose regret grows like the logarithm has a constant slope, which `graves_lai_constant`
+        bounds from below in the long run.
+
+        Parameters
+        ----------
+        start
+            Round of the first checkpoint; a tenth of the horizon by default. The nearest checkpoint counts.
+        level
+            Confidence level of the interval over replications, by Student's t.
+
+        Returns
+        -------
+        tuple
+            Mean of the replications' slopes, and the ends of its interval; both are the mean if there is one
+            replication. All are NaN if there is no checkpoint before the last.
+
+        Raises
+        ------
+        InvalidInputError
+            If the start is not before the horizon, or the level is out of range.
+
+        Examples
+        --------
+        >>> from banditrank import UCBRank, kdd2012, simulate
+        >>> result = simulate(UCBRank(coefficient=0.25), kdd2012(), 2000, 3, seed=7, workers=1)
+        >>> mean, low, high = result.log_slope()
+        >>> bool(low <= mean <= high)
+        True
+        """
+        if not 0 < level < 1:
+            raise InvalidInputError("level", "must be between 0 and 1", level)
+        first = check_integer("start", max(self.horizon // 10, 1) if start is None else start, 1)
+        if start is not None and first >= self.horizon:
+            raise InvalidInputError("start", f"must be before the horizon, {self.horizon}", start)
+        index = int(np.argmin(np.abs(self.checkpoints - first)))
+        rounds = float(self.checkpoints[-1] / self.checkpoints[index])
+        if rounds <= 1.0:
+            return np.nan, np.nan, np.nan
+        return mean_and_interval((self.regret[:, -1] - self.regret[:, index]) / np.log(rounds), level)
 
     @property
     def rounds_per_second(self) -> float:

@@ -1,6 +1,7 @@
-"""Quantiles of Student's t distribution."""
+"""Quantiles of Student's t distribution, and confidence intervals of means."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def student_quantile(level: float, degrees_of_freedom: int) -> float:
@@ -36,3 +37,18 @@ def _probability(angle: float, degrees_of_freedom: int) -> float:
         return float(np.sin(angle) * terms.sum())
     series = np.sin(angle) * np.cos(angle) * terms.sum() if degrees_of_freedom > 1 else 0.0
     return float(2 / np.pi * (angle + series))
+
+
+def mean_and_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[float, float, float]:
+    """Return the mean, and the ends of its confidence interval; both are the mean of a single value.
+
+    Examples
+    --------
+    >>> [round(end, 6) for end in mean_and_interval(np.array([1.0, 3.0]), 0.5)]
+    [2.0, 1.0, 3.0]
+    """
+    mean, radius = float(values.mean()), 0.0
+    if values.size > 1:
+        error = float(values.std(ddof=1) / np.sqrt(values.size))
+        radius = student_quantile(level, values.size - 1) * error
+    return mean, mean - radius, mean + radius

@@ -20,18 +20,25 @@ from banditrank.experiments._compare.policy_variants import (
 )
 from banditrank.experiments._compare.scores import TAIL_QUANTILE, final_regret, slow_share
 from banditrank.experiments._compare.suites import Suite
-from banditrank.experiments._curves import draw_curves
+from banditrank.experiments._curves import at_round, draw_curves
 from banditrank.experiments._study import Frames, Study, StudyResult
+from banditrank.model._click_models import PositionBased, SingleLook, as_click_model
 from banditrank.model._contextual_problem import ContextualProblem
+from banditrank.model._problem import Problem
+from banditrank.model._rewards import as_rewards
 from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._contextual.violated_assumptions import violated_contextual_assumptions
 from banditrank.policies._violated_assumptions import violated_assumptions
+from banditrank.simulation._graves_lai import graves_lai_constant
+from banditrank.simulation._student_t import mean_and_interval
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 MAX_CURVES = 6  # in the figure
+MIN_LIMIT_GAP = 0.005  # smaller differences of means are ties for the Graves–Lai constant
+MAX_LIMIT_ITEMS = 20  # of problems whose constant is computed
 COLUMNS = (
     "policy",
     "position knowledge",
@@ -40,6 +47,7 @@ COLUMNS = (
     "95%",
     "worst run",
     "slow runs",
+    "slope per ln t",
     "× the best",
     "µs per round",
     "violated assumptions",
@@ -72,6 +80,8 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
     knowledge = position_knowledge(policies)
     costs = {label: microseconds_per_round(frames[f"{TIMING_PREFIX}{label}"]) for label in data}
     best = max(means[learners[0]], 1e-9)
+    slopes = {label: log_slope(frame) for label, frame in data.items()}
+    limit = _limit(suite, horizon)
     rows = [
         [
             label,
@@ -79,6 +89,7 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
             f"{means[label]:,.0f}",
             *(f"{value:,.0f}" for value in np.quantile(regrets[label], (0.5, TAIL_QUANTILE, 1.0))),
             f"{slow_share(regrets[label]):.0%}",
+            f"{slopes[label][0]:,.0f} ± {slopes[label][2] - slopes[label][0]:,.0f}",
             f"{means[label] / best:,.2f}",
             f"{costs[label]:,.1f}",
             "; ".join(violated[label]) or "none",
@@ -88,6 +99,7 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
     metrics = {
         "best_policy": learners[0],
         "horizon": horizon,
+        "graves_lai_constant": limit,
         "replications": len(next(iter(regrets.values()))),
         "policies": {
             label: {
@@ -97,6 +109,7 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
                 "regret_percentile_95": float(np.quantile(regrets[label], TAIL_QUANTILE)),
                 "maximum_regret": float(regrets[label].max()),
                 "slow_run_share": slow_share(regrets[label]),
+                "slope_per_log_round": list(slopes[label]),
                 "ratio_to_best": means[label] / best,
                 "microseconds_per_round": costs[label],
                 "violated_assumptions": list(violated[label]),
@@ -105,9 +118,45 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
         },
     }
     caption = f"Regret after {horizon:,} rounds, lowest mean first"
-    table = Table(caption, COLUMNS, rows, _absences(suite, policies, horizon))
+    notes = (_absences(suite, policies, horizon), _describe_limit(limit))
+    table = Table(caption, COLUMNS, rows, " ".join(note for note in notes if note))
     findings = _findings(means, learners, knowledge)
     return StudyResult(findings, [], [_figure(data, learners)], [table], metrics)
+
+
+def log_slope(frame: "pd.DataFrame") -> tuple[float, float, float]:
+    """Return the slope of mean regret per ln t over the last tenfold of rounds, and its interval."""
+    rounds = np.unique(frame["round"].to_numpy())
+    first = int(rounds[np.argmin(np.abs(rounds - rounds[-1] / 10))])
+    if first == rounds[-1]:
+        return 0.0, 0.0, 0.0
+    gained = final_regret(frame) - at_round(frame, first)
+    return mean_and_interval(gained / np.log(rounds[-1] / first))
+
+
+def _limit(suite: Suite, horizon: int) -> float | None:
+    """Return the Graves–Lai constant of a suite's problem; None where it is not defined or takes long."""
+    problem = suite.make_problem(horizon)
+    if (
+        suite.is_changing
+        or not isinstance(problem, Problem)
+        or suite.treatment == "equal"
+        or as_rewards(suite.rewards).concentration > 0
+        or as_click_model(suite.click_model).name not in (SingleLook.name, PositionBased.name)
+        or problem.n_items > MAX_LIMIT_ITEMS
+    ):
+        return None
+    constants = graves_lai_constant(problem, click_model=suite.click_model, min_gap=MIN_LIMIT_GAP)
+    return float(constants.sum())
+
+
+def _describe_limit(limit: float | None) -> str:
+    if limit is None:
+        return ""
+    return (
+        f"The least slope of consistent policies in the long run is {limit:,.1f} (Graves–Lai constant; "
+        f"differences of means below {MIN_LIMIT_GAP:g} are ignored)."
+    )
 
 
 def _absences(suite: Suite, policies: Sequence[ComparedPolicy], horizon: int) -> str:
