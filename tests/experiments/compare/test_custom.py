@@ -251,7 +251,7 @@ def test_problems_come_from_files_objects_functions_and_modules(module: str) -> 
         ("absent.toml", "problem file must be readable"),
         (
             "MODULE:threshold",
-            "suite must be a Problem, a Timeline, a Suite or a function .*, which threshold",
+            "suite must be a Problem, .*, a Suite or a function .*, which threshold",
         ),
         ("MODULE:shoop", r"suite must be one of .*\(did you mean MODULE:shop\?\)"),
         ("MODULE:copy_of_cascade", "suite must have a name of its own, and 'cascade' is built in"),

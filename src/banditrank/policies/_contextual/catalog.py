@@ -16,7 +16,7 @@ from banditrank.policies._contextual.thompson_rank import ContextualThompsonRank
 from banditrank.policies._thompson_rank import ThompsonRank
 from banditrank.policies._uniform import UniformRandom
 
-CLUSTER_COUNTS = (4, 8, 16, 32)
+CLUSTER_COUNTS = (2, 4, 8, 16)
 """Numbers of clusters of ThompsonRank in comparisons."""
 
 CLUSTERS_SUFFIX = "-clusters"
