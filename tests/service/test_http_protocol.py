@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from banditrank.service._asgi_exchange import MAX_UNREAD_BYTES
+from banditrank.service._asgi_exchange import MAX_UNREAD_BYTES, _Resumed
+from banditrank.service._http_errors import HttpError
 from banditrank.service._http_protocol import HttpProtocol
+from banditrank.service._request_body import BodyReader
 
 GET = b"GET /a HTTP/1.1\r\nhost: localhost\r\n\r\n"
 OLD_GET = GET.replace(b"1.1", b"1.0")
@@ -368,3 +370,83 @@ def test_shutdown_finishes_requests_in_progress() -> None:
         assert busy.transport.is_closed
 
     asyncio.run(run())
+
+
+def test_what_is_resumed_in_a_task_is_a_coroutine() -> None:
+    # From Python 3.12 on a task refuses generators, also those of types.coroutine.
+    async def waiting() -> None:
+        await asyncio.sleep(0)
+
+    running = waiting()
+    resumed = _Resumed(running, running.send(None))
+    assert asyncio.iscoroutine(resumed)
+    asyncio.run(resumed)
+
+
+def test_a_request_that_is_cancelled_as_soon_as_it_waits_sees_it() -> None:
+    raised: list[BaseException] = []
+
+    async def waiting(_scope: Any, _receive: Any, _send: Any) -> None:
+        try:
+            await asyncio.sleep(60)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    async def run() -> Client:
+        client = Client(waiting)
+        client.protocol.data_received(GET)
+        while not client.server_state.tasks:  # noqa: ASYNC110 - an event would let the task run first
+            await asyncio.sleep(0)
+        (task,) = client.server_state.tasks
+        task.cancel()
+        await settle()
+        return client
+
+    client = asyncio.run(run())
+    assert [type(error) for error in raised] == [asyncio.CancelledError]
+    assert client.transport.is_closed
+    assert not client.server_state.tasks
+
+
+def test_a_response_in_place_of_100_continue_ends_the_connection() -> None:
+    async def refusing(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({**START, "status": 413})
+        await send(END)
+
+    expecting = POST.replace(b"\r\n\r\n", b"\r\nexpect: 100-continue\r\n\r\n") % 60
+    answer, client = converse(refusing, expecting, GET)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"connection: close" in answer
+    assert client.transport.is_closed
+
+
+def test_a_failed_head_of_a_stream_becomes_a_whole_500() -> None:
+    answer, _ = converse(responding({"headers": [(b"x-a", b"b\nc")]}, b"part", b"part"), GET)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 500")
+    assert b"content-length: %d" % len(body) in head
+
+
+def test_a_target_that_is_no_url_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        answer, _ = converse(
+            echo, b"GET http://localhost:99999/?key=SECRET HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        )
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert "SECRET" not in caplog.text
+
+
+@pytest.mark.parametrize("length", [b"3000000", b"0" * 5000 + b"3000000", b"9" * 5000], ids=len)
+def test_a_body_that_is_too_large_is_refused_before_it_is_sent(length: bytes) -> None:
+    received = []
+
+    async def receive() -> dict[str, Any]:
+        received.append(1)
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    reader = BodyReader((), max_bytes=1_000_000, timeout_seconds=1.0)
+    headers = {b"content-type": b"application/json", b"content-length": length}
+    with pytest.raises(HttpError, match="at most 1,000,000 bytes"):
+        asyncio.run(reader.read(headers, receive))
+    assert not received

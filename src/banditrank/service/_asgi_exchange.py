@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Generator, MutableMapping
+from collections.abc import Coroutine, MutableMapping
 from email.utils import formatdate
 from http import HTTPStatus
 from time import time
-from types import coroutine
 from typing import Any, Protocol
 
 from banditrank.service._http import AsgiApplication, Headers, Scope
@@ -172,7 +171,7 @@ class Exchange:
                 awaited = running.send(None)
             except StopIteration:
                 return
-            running = _resume(running, awaited)
+            running = _Resumed(running, awaited)
         task = loop.create_task(running)
         tasks.add(task)  # the event loop keeps only weak references
         task.add_done_callback(tasks.discard)
@@ -198,6 +197,7 @@ class Exchange:
         if self.has_response_started:
             self._connection.close()
             return
+        self._is_chunked, self._unsent_bytes = False, None  # of a head that could not be encoded
         self._response_start = {"status": 500, "headers": _FAILURE_HEADERS}
         self._write_body(_FAILURE_BODY, more_body=False)
 
@@ -278,6 +278,8 @@ class Exchange:
         headers = start.get("headers", ())
         fields = dict(headers)
         lines = [_STATUS_LINES[start["status"]], *map(b": ".join, headers), _date_header()]
+        if self._expects_continue and not self._is_request_complete:
+            self.keep_alive = False  # the client may send the body, or not
         if fields.get(b"connection") == b"close":
             self.keep_alive = False
         elif not self.keep_alive:
@@ -302,24 +304,37 @@ class Exchange:
         return head
 
 
-@coroutine
-def _resume(running: Any, awaited: Any) -> Generator[Any, Any, None]:
-    """Await what a coroutine that ran without a task waits for, and then the rest of it."""
-    try:
-        yield awaited
-    except BaseException as error:  # noqa: BLE001 - raised where the coroutine waits
-        yield from _throw(running, error)
-    else:
-        yield from running
+class _Resumed(Coroutine[Any, Any, None]):
+    """The rest of a coroutine that ran without a task until it waited for something.
 
+    A task takes coroutines only, and a generator that resumes one is none from Python 3.12 on.
+    """
 
-@coroutine
-def _throw(running: Any, error: BaseException) -> Generator[Any, Any, None]:
-    try:
-        awaited = running.throw(error)
-    except StopIteration:
-        return
-    yield from _resume(running, awaited)
+    __slots__ = ("_awaited", "_running", "_send")
+
+    def __init__(self, running: Coroutine[Any, Any, None], awaited: Any) -> None:
+        self._running, self._awaited = running, awaited
+        self._send: Any = self._send_awaited
+
+    def _send_awaited(self, _: None) -> Any:
+        self._send = self._running.send
+        return self._awaited
+
+    def send(self, value: Any) -> Any:
+        """Resume the coroutine; the first time, return what it waits for."""
+        return self._send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error where the coroutine waits."""
+        self._send = self._running.send
+        return self._running.throw(*error)
+
+    def close(self) -> None:
+        """Close the coroutine."""
+        self._running.close()
+
+    def __await__(self) -> Any:
+        return self
 
 
 _date = (0, b"")

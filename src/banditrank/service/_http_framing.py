@@ -99,6 +99,9 @@ def split_target(target: bytes) -> tuple[str, bytes, bytes]:
         b"?" in target or b"#" in target or b"%" in target
     ):  # nearly always
         return target.decode("ascii"), target, b""  # nearly always
-    url = httptools.parse_url(target)
+    try:
+        url = httptools.parse_url(target)
+    except httptools.HttpParserInvalidURLError:
+        raise ValueError("the target is not a URL") from None  # it may contain a secret, and is logged
     path = url.path or b"/"
     return unquote(path.decode("ascii")), path, url.query or b""

@@ -20,6 +20,8 @@ from banditrank.service._routing import Route
 
 B = TypeVar("B", bytes, bytearray)
 
+_MAX_LENGTH_DIGITS = 18  # of a content length; int refuses thousands
+
 
 class BodyReader:
     """Reads JSON bodies within limits of size and time, and decodes them.
@@ -51,6 +53,9 @@ class BodyReader:
             A 408 if it arrives too slowly, a 413 if it is too large, a 415 if it is not JSON.
         """
         _check_content_type(headers)
+        length = headers.get(b"content-length", b"").lstrip(b"0")
+        if len(length) > _MAX_LENGTH_DIGITS or int(length or b"0") > self._max_bytes:
+            raise self._too_large()  # before a 100 Continue
         message = receive_now(receive)
         if message is not None and message["type"] == "http.request" and _is_last(message):
             return self._check_size(bytes(message.get("body", b"")))  # the usual case needs no timer
@@ -75,8 +80,11 @@ class BodyReader:
 
     def _check_size(self, content: B) -> B:
         if len(content) > self._max_bytes:
-            raise HttpError(TOO_LARGE, f"a body must be at most {self._max_bytes:,} bytes")
+            raise self._too_large()
         return content
+
+    def _too_large(self) -> HttpError:
+        return HttpError(TOO_LARGE, f"a body must be at most {self._max_bytes:,} bytes")
 
     def decode(self, route: Route, content: bytes) -> Any:
         """Return the body as an instance of the route's `request_schema`.
