@@ -18,6 +18,7 @@ from helpers.running_service import running
 from helpers.servers import NginxServer, free_port, private_directory
 
 from banditrank import Problem
+from banditrank._cli.log.mapping import read_mapping
 from banditrank._cli.main import application
 from banditrank.service._configuration import CONFIG_VARIABLE, PREFIX, STORE_FILE_VARIABLE, variable_of
 from banditrank.service._settings import Settings
@@ -65,6 +66,9 @@ def test_toml_files_are_read(text: str, tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     if "item_means" in tomllib.loads(text):
         assert Problem.load(path).n_items
+        return
+    if "item" in tomllib.loads(text):
+        assert read_mapping(path)
         return
     assert Settings.from_file(path) == Settings(), "the page shows the defaults"
     assert set(tomllib.loads(text)) == {setting.name for setting in fields(Settings)}

@@ -49,7 +49,7 @@ def test_random_rankings_alone_are_not_called_the_best(capsys: pytest.CaptureFix
     assert run(capsys, "compare", "--suite", "table1", "--policies", "random", "--quick")[0] == 0
     page = Path("output/comparison-quick/index.html").read_text()
     assert "Only random rankings took part, which are a reference." in page
-    assert "Only random rankings took part, with a median regret of" in page
+    assert "Only random rankings took part, with a mean regret of" in page
     assert "has the lowest" not in page
     assert "has the best score" not in page
     assert "No policy without position knowledge" not in page

@@ -44,7 +44,7 @@ def check_refusal(
     assert output == ""
     assert complaint.count("\n") == lines
     assert complaint.startswith("banditrank: ")
-    assert re.search(message, complaint.splitlines()[-1])
+    assert re.search(message, complaint.splitlines(keepends=True)[-1])
     assert contents() == before, "bad input must change nothing"
 
 

@@ -224,9 +224,9 @@ def _figure(data: Frames, learners: list[str]) -> ReportFigure:
         axes.set_ylabel("regret")
         axes.legend(frameon=False, fontsize="small")
 
-    policies = f"the {len(drawn)} policies with the lowest regret" if len(drawn) > 1 else drawn[0]
+    policies = f"the {len(drawn)} policies with the lowest mean regret" if len(drawn) > 1 else drawn[0]
     caption = (
-        f"Regret over rounds of {policies} by mean, both axes logarithmic: medians, in bands from the 10% to "
-        "the 90% quantile of the replications."
+        f"Regret over rounds of {policies}, both axes logarithmic: medians, in bands from the 10% to the 90% "
+        "quantile of the replications."
     )
     return ReportFigure("regret", caption, draw, width=8.0, height=4.2)
