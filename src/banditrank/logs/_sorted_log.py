@@ -514,7 +514,7 @@ def _hash_visits(keys: Indices, texts: list[str] | None, parameters: HashParamet
 
 
 def _hash_texts(column: Any) -> Indices:
-    """Return a hash of each text, by which visits are told apart."""
+    """Return a hash of each text, which identifies visits."""
     offset_type = np.int64 if str(column.type) == "large_string" else np.int32
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, dtype=offset_type)[column.offset : column.offset + len(column) + 1]

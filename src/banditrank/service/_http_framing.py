@@ -1,7 +1,7 @@
 """Framing of HTTP/1.1 requests: where a request ends, and what its target is, from parsed headers.
 
 Requests are never rewritten. If the end or the host of a request is ambiguous, it is rejected: another server
-in front of this one may have read it differently, and the rest would be a request that nobody sent.
+in front of this one may find another end, and the bytes in between would become a request (smuggling).
 """
 
 from typing import TypeAlias
