@@ -160,9 +160,9 @@ def test_the_key_of_the_dashboard_is_used(
     open_page: OpenPage, closed: tuple[Running, dict[str, str]]
 ) -> None:
     service, keys = closed
-    page = open_page(f"{service.address}/assets/icon.svg")
+    page = open_page(f"{service.address}/docs")
     page.evaluate("key => sessionStorage.setItem('banditrank-key', key)", keys["read"])
-    page.goto(f"{service.address}/docs")
+    page.reload()
     expect(page.get_by_text("The key of this tab may read.")).to_be_visible()
     opened(page, "readSurface")
     assert tried(page, "readSurface") == (
