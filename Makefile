@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTANCES ?= 100000
 KILLS ?= 20
 MINUTES ?= 30
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .PHONY: setup run test lint types layers workflows manifests unit core docs doctests wheel coverage browser servers java examples screenshots bench \
 	certify crash soak campaign requirements clean
@@ -28,8 +28,10 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 run: .venv/demo
 	$(BIN)/banditrank demo $(if $(ROUNDS),--rounds $(ROUNDS))
 
-# Two at a time, so that no processor waits: the tests, and everything else in order. The tests of the site wait until it is built.
-test: .venv/test
+# First the packages of Python and those of the system side by side; then the tests beside everything else in order, so that
+# no processor waits. The tests of the site wait until it is built.
+test:
+	$(MAKE) --jobs=3 .venv/test browser servers
 	$(MAKE) --jobs=2 unit docs types lint layers workflows manifests
 
 lint: .venv/test
@@ -63,7 +65,7 @@ servers:
 java:
 	tools/install_java
 
-# One worker more than processors, because tests wait for servers a third of the time; each worker imports all tests, which takes
+# Two workers more than processors, because tests wait for servers half of the time; each worker imports all tests, which takes
 # ten seconds. A worker takes whole files, so that two do not compile the same formulas; an idle one takes files from another.
 unit: .venv/test browser servers
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal

@@ -63,7 +63,9 @@ def _run_sphinx() -> int:
     KERNEL_SETTINGS.parent.mkdir(parents=True, exist_ok=True)
     settings = ("c = get_config()", "c.IPKernelApp.log_level = 40", "c.HistoryManager.enabled = False", "")
     KERNEL_SETTINGS.write_text("\n".join(settings))
-    environment = {**os.environ, "IPYTHONDIR": str(KERNEL_SETTINGS.parents[1])}
+    # Compiles what the tests do, as they do: see tests/conftest.py.
+    compiler = {"NUMBA_OPT": "1", "NUMBA_CPU_NAME": "generic"}
+    environment = {**compiler, **os.environ, "IPYTHONDIR": str(KERNEL_SETTINGS.parents[1])}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
