@@ -39,7 +39,7 @@ def spark_cluster(directory: Path) -> Iterator[SparkCluster]:
     """Start a master and two workers on the loopback address; stop them at the end."""
     java = shutil.which("java")
     if java is None:
-        pytest.fail("java not found: run `make servers`")
+        pytest.fail("java not found: run `make java`")
     import pyspark
 
     home = Path(pyspark.__file__).parent

@@ -413,3 +413,49 @@ def test_progress_is_reported_and_ctrl_c_stops(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         count(path, on_progress=interrupt)
+
+
+USERS = pd.DataFrame({"user_id": LOG["user_id"].unique()})
+USERS["plan"] = np.where(USERS["user_id"] % 2 == 0, "free", "paid")
+
+
+def test_columns_of_the_user_table_are_user_types(tmp_path: Path) -> None:
+    plans = dict(zip(USERS["user_id"], USERS["plan"], strict=True))
+    expected = count(LOG.assign(plan=LOG["user_id"].map(plans)), LogColumns(user_type=["segment", "plan"]))
+    USERS.astype(str).to_csv(tmp_path / "users.csv", index=False)
+    LOG.to_parquet(tmp_path / "log.parquet")
+    columns = LogColumns(user_type=["segment", "plan"])
+    for source, users in ((LOG, USERS), (tmp_path / "log.parquet", str(tmp_path / "users.csv"))):
+        cube = count(source, columns, users=users)
+        assert_same_cube(cube, expected)
+        assert cube.type_columns == ("segment", "plan")
+    doubled = pd.concat([USERS, USERS])
+    assert_same_cube(count(LOG, columns, users=doubled), expected)
+
+
+def test_users_without_a_row_in_the_user_table_are_bad_rows() -> None:
+    columns, users = LogColumns(user_type="plan"), USERS[1:]
+    n_unknown = int((LOG["user_id"] == USERS["user_id"][0]).sum())
+    cube = count(LOG, columns, users=users, bad_rows="drop")
+    assert cube.metadata["rows"]["user_type is missing"] == n_unknown
+    with pytest.raises(InvalidInputError, match=f"user_type is missing, got '{n_unknown} rows'"):
+        count(LOG, columns, users=users)
+
+
+@pytest.mark.parametrize(
+    ("users", "columns", "message"),
+    [
+        (
+            pd.concat([USERS, USERS.assign(plan="other")]),
+            LogColumns(user_type="plan"),
+            "user table must not contradict itself about a user",
+        ),
+        (USERS.assign(item="a"), None, "user table must have no column of the log but the user, got 'item'"),
+        (USERS.rename(columns={"user_id": "who"}), None, "user table must have the column user_id"),
+        (USERS, LogColumns(user="nobody"), "user column must be one of"),
+        ("nothing.csv", None, "user table must be a file"),
+    ],
+)
+def test_invalid_user_tables_are_refused(users: object, columns: LogColumns | None, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        count(LOG, columns, users=users)

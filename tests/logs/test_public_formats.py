@@ -80,3 +80,25 @@ def test_the_contest_s_log_is_counted_as_by_its_own_reader(tmp_path: Path) -> No
     assert cube.metadata["rows"] == {"counted": extraction.total.rows}
     assert cube.cells.displays.sum() == extraction.total.impressions
     assert cube.cells.clicks.sum() == extraction.total.clicks
+
+
+def test_the_contest_s_genders_are_those_of_the_user_table(tmp_path: Path) -> None:
+    log = write_sample_log(kdd2012(), tmp_path, n_rows=2_000, seed=1)
+    extraction = extract(log.training, log.profiles, threads=1)
+    cube = count_log(
+        log.training,
+        LogColumns(user_type="Gender"),
+        users=log.profiles,
+        file_format="kdd2012",
+        bad_rows="drop",
+        threads=1,
+    )
+    chosen = cube.select(
+        user_types=[cube.user_types.index(gender) for gender in ("1", "2")],
+        items=[cube.items.index(str(ad)) for ad in extraction.ads],
+        n_positions=2,
+    )
+    np.testing.assert_array_equal(chosen.table(chosen.cells.displays), extraction.counts.displays)
+    np.testing.assert_array_equal(chosen.table(chosen.cells.clicks), extraction.counts.rewards)
+    unknown = next(group for group in extraction.row_groups if group.reason == "user without a profile")
+    assert cube.metadata["rows"].get("user_type is missing", 0) >= unknown.rows

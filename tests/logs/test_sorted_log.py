@@ -16,6 +16,10 @@ LOG = draw_visits(400, seed=2).drop(columns=["ts", "user_id"])
 MANY = LOG.assign(country=np.where(LOG["session"] % 3 == 0, "de", "fr"))
 USERS = LOG.assign(user_id=LOG["session"] // 3)
 
+HOURS = pd.to_timedelta((LOG["session"] - 1000) * 400, unit="m")
+TIMES = LOG.assign(ts=pd.Timestamp("2026-01-31 21:45") + HOURS)
+MIDNIGHT = pd.Timestamp("2026-02-28 23:59:58") + pd.to_timedelta(LOG["position"], unit="s")
+
 
 def is_counted_in_one_pass(
     path: Path, monkeypatch: pytest.MonkeyPatch, columns: LogColumns | None = None, **options: Any
@@ -53,6 +57,16 @@ SUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = {
     "users": (USERS, None, {}),
     "visits in another order": (LOG.assign(session=-LOG["session"]), None, {}),
     "rows of a visit in another order": (LOG[::-1], None, {}),
+    "days": (TIMES, LogColumns(time="ts"), {}),
+    "hours": (TIMES, LogColumns(time="ts"), {"period": "hour"}),
+    "weeks elsewhere": (TIMES, LogColumns(time="ts"), {"period": "week", "time_zone": "Asia/Kolkata"}),
+    "months with a change of the clock": (
+        TIMES.assign(ts=TIMES["ts"].dt.tz_localize("UTC")),
+        LogColumns(time="ts"),
+        {"period": "month", "time_zone": "Europe/Berlin"},
+    ),
+    "dates": (TIMES.assign(ts=TIMES["ts"].dt.date), LogColumns(time="ts"), {"period": "month"}),
+    "a time that is not asked for": (TIMES.assign(ts=TIMES["ts"].where(LOG["session"] > 1005)), None, {}),
 }
 UNSUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = {
     "a visit that comes back": (pd.concat([LOG[2:], LOG[:2]]), None, {}),
@@ -63,7 +77,9 @@ UNSUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = 
     "an invalid click": (LOG.assign(clicked=LOG["clicked"] * 2), None, {}),
     "two user types in a visit": (LOG.assign(segment=np.where(LOG["position"] == 1, "a", "b")), None, {}),
     "a propensity": (LOG.assign(propensity=0.5), None, {}),
-    "a time": (LOG.assign(ts=pd.Timestamp("2026-01-01")), LogColumns(time="ts"), {}),
+    "a visit of two days": (TIMES.assign(ts=MIDNIGHT), LogColumns(time="ts"), {}),
+    "a missing time": (TIMES.assign(ts=TIMES["ts"].where(LOG["session"] > 1005)), LogColumns(time="ts"), {}),
+    "times as texts": (TIMES.astype({"ts": str}), LogColumns(time="ts"), {}),
     "single clicks": (LOG, None, {"single_click": True}),
 }
 
@@ -97,7 +113,7 @@ def test_files_and_large_tables_are_counted_alike(tmp_path: Path, monkeypatch: p
         part = LOG[LOG["session"] % 3 == number]
         part.to_parquet(tmp_path / f"{number}.parquet")
     monkeypatch.setattr(_visit_table, "MAX_DENSE_SIZE", 200)
-    monkeypatch.setattr(_visit_table, "_MIN_SLOTS", 4)
+    monkeypatch.setattr(_visit_table, "MAX_EVENTS", 50)
     assert is_counted_in_one_pass(tmp_path, monkeypatch)
 
 

@@ -77,6 +77,24 @@ def test_a_row_a_visit_is_counted_alike(session: Any, tmp_path: Path) -> None:
     check_equal(tmp_path / "wide.jsonl", LogColumns(clicks=""))
 
 
+def test_spark_parses_the_verified_queries(session: Any) -> None:
+    parser = session._jsparkSession.sessionState().sqlParser()
+    verified = Path(__file__).with_name("spark_queries.sql")
+    queries = verified.read_text(encoding="utf-8").split(";\n")[:-1]
+    assert len(queries) > 30
+    for query in queries:
+        parser.parsePlan(query)
+
+
+def test_columns_of_the_user_table_are_joined_alike(session: Any, tmp_path: Path) -> None:
+    del session
+    users = LOG[["user_id"]].drop_duplicates().assign(plan=lambda one: one["user_id"] % 3)
+    users.to_csv(tmp_path / "users.csv", index=False)
+    LOG.to_parquet(tmp_path / "log.parquet")
+    columns = LogColumns(user_type=["segment", "plan"], time="")
+    check_equal(tmp_path / "log.parquet", columns, users=tmp_path / "users.csv")
+
+
 def test_a_killed_worker_does_not_change_the_counts(
     cluster: SparkCluster, session: Any, tmp_path: Path
 ) -> None:

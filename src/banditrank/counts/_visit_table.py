@@ -1,8 +1,9 @@
 """Counts of whole visits: a table that visits are added to, row by row, in compiled code.
 
-Most visits have no click. Their displays are counted in a dense array by group, item and position, which fits
-into the processor's cache; displays of other visits also depend on the last click above, and are counted in a
-hash table with open addressing.
+Most visits have no click. Their displays, and those above the first click of other visits, are counted in a
+dense array by group, item and position, which fits into the processor's cache. Displays at and below a first
+click also depend on the last click above. They are appended to a list of events, numbers that are sorted and
+added up at the end, or when the list is long.
 """
 
 from typing import NamedTuple
@@ -14,19 +15,20 @@ from banditrank._compilation import compiled
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Codes = NDArray[np.int32]
 
 MAX_GROUPS, MAX_ITEMS = 2**20, 2**28
 """Maximum numbers of groups and items: with position and last click above they are one 60-bit key."""
 
 MAX_DENSE_SIZE = 2**25
-"""Maximum size of the dense array; beyond it all visits are counted in the hash table."""
+"""Maximum size of the dense array; beyond it all displays are events."""
+
+MAX_EVENTS = 2**22
+"""Number of events from which on they are added up."""
 
 _N_BITS = 63  # of the positions of a visit: 0 to 62
-_MULTIPLIER = -7046029254386353131  # 2⁶⁴ over the golden ratio, as a signed number (Knuth, 1973)
-_EMPTY = -1
-_MAX_LOAD = 0.7
-_MIN_SLOTS = 2**19
 _GROWTH = 1.5  # of an axis of the dense array
+_CLICKED, _EXAMINED, _LAST = 1, 2, 4  # bits of an event below its key
 
 
 class VisitCells(NamedTuple):
@@ -53,21 +55,32 @@ class VisitCells(NamedTuple):
 
 
 @compiled
-def _add_visits(  # noqa: C901, PLR0912 - one loop: calls would pass all of its state
+def _bit_length(bits: int) -> int:
+    """Return the number of the highest bit of a number that is not negative, from 1; 0 for 0."""
+    length = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if bits >> step:
+            length += step
+            bits >>= step
+    return length + bits
+
+
+@compiled
+def _add_visits(
     starts: Indices,
     groups: Indices,
-    items: Indices,
-    positions: Indices,
+    items: Codes,
+    positions: Codes,
     clicked: NDArray[np.uint8],
     dense: NDArray[np.int32],
     n_items: int,
     n_positions: int,
-    keys: Indices,
-    counts: NDArray[np.int32],
+    events: Indices,
+    n_events: int,
     by_clicks: Indices,
     masks: Indices,
 ) -> int:
-    """Add visits, and write the bits of their clicks; return the number of new keys.
+    """Add visits, and write the bits of their clicks; return the number of events.
 
     Parameters
     ----------
@@ -78,11 +91,11 @@ def _add_visits(  # noqa: C901, PLR0912 - one loop: calls would pass all of its 
     items, positions, clicked
         Shape (R,).
     dense
-        Displays of visits without a click, flattened from (G, M, K); empty if it is not used.
+        Displays without a click and above the first one, flattened from (G, M, K); empty if it is not used.
     n_items, n_positions
         M and K.
-    keys, counts
-        Hash table, shapes (S,) and (S, 4), S being a power of 2.
+    events, n_events
+        Events, of which so many are there; shape (S,), S ≥ n_events + R, written.
     by_clicks
         Number of visits by group and number of clicks, shape (G, 64).
     masks
@@ -93,10 +106,9 @@ def _add_visits(  # noqa: C901, PLR0912 - one loop: calls would pass all of its 
     int
         −1 if a position is twice in a visit.
     """
-    n_new = 0
-    last_slot = keys.size - 1
+    is_dense = dense.size > 0
     for visit in range(groups.size):
-        group, mask, shown = groups[visit], 0, 0
+        group, mask, shown, n_clicks = groups[visit], 0, 0, 0
         for row in range(starts[visit], starts[visit + 1]):
             bit = 1 << positions[row]
             if shown & bit:
@@ -104,58 +116,141 @@ def _add_visits(  # noqa: C901, PLR0912 - one loop: calls would pass all of its 
             shown |= bit
             if clicked[row]:
                 mask |= bit
+                n_clicks += 1
         masks[visit] = mask
-        if mask == 0 and dense.size > 0:
-            by_clicks[group, 0] += 1
-            for row in range(starts[visit], starts[visit + 1]):
-                dense[(group * n_items + items[row]) * n_positions + positions[row]] += 1
-            continue
-        n_clicks, last, rest = 0, -1, mask
-        while rest:
-            n_clicks += rest & 1
-            last += 1
-            rest >>= 1
         by_clicks[group, n_clicks] += 1
+        first, last = _N_BITS, _N_BITS
+        if mask:
+            first, last = _bit_length(mask & -mask) - 1, _bit_length(mask) - 1
         for row in range(starts[visit], starts[visit + 1]):
             position = positions[row]
-            above, rest = 0, mask & ((1 << position) - 1)
-            while rest:
-                above += 1
-                rest >>= 1
-            key = (((group << 28) | items[row]) << 12) | (position << 6) | above
-            slot = ((key * _MULTIPLIER) >> 20) & last_slot
-            while keys[slot] != key:
-                if keys[slot] == _EMPTY:
-                    keys[slot] = key
-                    n_new += 1
-                    break
-                slot = (slot + 1) & last_slot
-            counts[slot, 0] += 1
-            if clicked[row]:
-                counts[slot, 1] += 1
-                if position == last:
-                    counts[slot, 3] += 1
-            if mask == 0 or position <= last:
-                counts[slot, 2] += 1
-    return n_new
+            if is_dense and position < first:
+                dense[(group * n_items + items[row]) * n_positions + position] += 1
+                continue
+            above = _bit_length(mask & ((1 << position) - 1))
+            event = (((((group << 28) | items[row]) << 6) | position) << 6 | above) << 3
+            if position <= last:
+                event |= _EXAMINED
+                if clicked[row]:
+                    event |= _CLICKED | _LAST if position == last else _CLICKED
+            events[n_events] = event
+            n_events += 1
+    return n_events
 
 
 @compiled
-def _rehash(
-    keys: Indices, counts: NDArray[np.int32], new_keys: Indices, new_counts: NDArray[np.int32]
-) -> None:
-    """Copy a hash table to a larger one."""
-    last_slot = new_keys.size - 1
-    for old in range(keys.size):
-        key = keys[old]
-        if key == _EMPTY:
-            continue
-        slot = ((key * _MULTIPLIER) >> 20) & last_slot
-        while new_keys[slot] != _EMPTY:
-            slot = (slot + 1) & last_slot
-        new_keys[slot] = key
+def _count_events(events: Indices, keys: Indices, counts: NDArray[np.int32]) -> int:
+    """Write the distinct keys of sorted events and their counts; return the number of keys.
+
+    Parameters
+    ----------
+    events
+        Shape (n,).
+    keys, counts
+        Shapes (n,) and (n, 4), written.
+    """
+    n_keys = 0
+    for event in events:
+        key = event >> 3
+        if n_keys == 0 or keys[n_keys - 1] != key:
+            keys[n_keys] = key
+            for column in range(4):
+                counts[n_keys, column] = 0
+            n_keys += 1
+        counts[n_keys - 1, 0] += 1
+        counts[n_keys - 1, 1] += event & _CLICKED
+        counts[n_keys - 1, 2] += (event & _EXAMINED) >> 1
+        counts[n_keys - 1, 3] += (event & _LAST) >> 2
+    return n_keys
+
+
+@compiled
+def _merge(
+    keys: Indices,
+    counts: NDArray[np.int32],
+    other_keys: Indices,
+    other_counts: NDArray[np.int32],
+    merged_keys: Indices,
+    merged_counts: NDArray[np.int32],
+) -> int:
+    """Write the sum of two tables with sorted keys; return its number of keys."""
+    one = other = n_keys = 0
+    while one < keys.size or other < other_keys.size:
+        is_one = other == other_keys.size or (one < keys.size and keys[one] <= other_keys[other])
+        is_other = one == keys.size or (other < other_keys.size and other_keys[other] <= keys[one])
+        merged_keys[n_keys] = keys[one] if is_one else other_keys[other]
         for column in range(4):
-            new_counts[slot, column] = counts[old, column]
+            merged_counts[n_keys, column] = 0
+            if is_one:
+                merged_counts[n_keys, column] += counts[one, column]
+            if is_other:
+                merged_counts[n_keys, column] += other_counts[other, column]
+        one += is_one
+        other += is_other
+        n_keys += 1
+    return n_keys
+
+
+class _KeyCounts(NamedTuple):
+    """Counts of displays, clicks, examined displays and last clicks by key, sorted by key."""
+
+    keys: Indices  # (C,)
+    counts: NDArray[np.int32]  # (C, 4)
+
+    @classmethod
+    def of_events(cls, events: Indices) -> "_KeyCounts":
+        """Add up events, which are sorted in place."""
+        events.sort()
+        keys, counts = np.empty(events.size, dtype=np.int64), np.empty((events.size, 4), dtype=np.int32)
+        n_keys = _count_events(events, keys, counts)
+        return cls(keys[:n_keys], counts[:n_keys])
+
+    @classmethod
+    def of_displays(cls, keys: Indices, displays: NDArray[np.int32]) -> "_KeyCounts":
+        """Return the counts of displays that were examined and not clicked."""
+        counts = np.zeros((keys.size, 4), dtype=np.int32)
+        counts[:, 0] = counts[:, 2] = displays
+        return cls(keys, counts)
+
+    def plus(self, other: "_KeyCounts") -> "_KeyCounts":
+        """Return the sum of both."""
+        if not self.keys.size or not other.keys.size:
+            return self if self.keys.size else other
+        size = self.keys.size + other.keys.size
+        keys, counts = np.empty(size, dtype=np.int64), np.empty((size, 4), dtype=np.int32)
+        n_keys = _merge(*self, *other, keys, counts)
+        return _KeyCounts(keys[:n_keys], counts[:n_keys])
+
+
+_NOTHING = _KeyCounts(np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.int32))
+
+
+@compiled
+def find_visits(sessions: Indices, types: Codes, users: Indices, periods: Indices, starts: Indices) -> int:
+    """Write the first row of each visit; return their number, or −1 if a visit has two types, for example.
+
+    Parameters
+    ----------
+    sessions, types
+        Of each row, shape (R,), R ≥ 1.
+    users, periods
+        Likewise, or empty.
+    starts
+        Shape (R,) or more, written.
+    """
+    starts[0] = 0
+    n_visits = 1
+    for row in range(1, sessions.size):
+        if sessions[row] != sessions[row - 1]:
+            starts[n_visits] = row
+            n_visits += 1
+        elif (
+            types[row] != types[row - 1]
+            or (users.size > 0 and users[row] != users[row - 1])
+            or (periods.size > 0 and periods[row] != periods[row - 1])
+        ):
+            return -1
+    return n_visits
 
 
 @compiled
@@ -185,8 +280,8 @@ class VisitTable:
     --------
     >>> table = VisitTable()
     >>> starts, groups = np.array([0, 2, 4]), np.array([0, 0])
-    >>> items, positions = np.array([5, 7, 7, 5]), np.array([1, 2, 1, 2])
-    >>> masks = table.add(starts, groups, items, positions, np.array([1, 0, 0, 0], dtype=np.uint8))
+    >>> items, positions = np.array([5, 7, 7, 5], np.int32), np.array([1, 2, 1, 2], np.int32)
+    >>> masks = table.add(starts, groups, items, positions, np.array([1, 0, 0, 0], np.uint8))
     >>> masks  # the click at position 1
     array([2, 0])
     >>> cells = table.cells()
@@ -197,19 +292,18 @@ class VisitTable:
     def __init__(self) -> None:
         self._shape = (0, 0, 0)
         self._dense = np.zeros(0, dtype=np.int32)
-        self._retired: tuple[Indices, ...] = (np.zeros(0, dtype=np.int64),) * 4
-        self._keys = np.full(_MIN_SLOTS, _EMPTY, dtype=np.int64)
-        self._counts = np.zeros((_MIN_SLOTS, 4), dtype=np.int32)
-        self._n_keys = 0
         self._is_sparse = False
+        self._events = np.zeros(0, dtype=np.int64)
+        self._n_events = 0
+        self._counted = _NOTHING  # events that are added up
         self._by_clicks = np.zeros((0, 64), dtype=np.int64)
 
     def add(
         self,
         starts: Indices,
         groups: Indices,
-        items: Indices,
-        positions: Indices,
+        items: Codes,
+        positions: Codes,
         clicked: NDArray[np.uint8],
     ) -> Indices | None:
         """Add visits; return their clicked positions as bits, or None if a position is twice in a visit.
@@ -227,7 +321,7 @@ class VisitTable:
         if not groups.size:
             return masks
         self._reserve(int(groups.max()) + 1, int(items.max()) + 1, int(positions.max()) + 1, items.size)
-        n_new = _add_visits(
+        n_events = _add_visits(
             starts,
             groups,
             items,
@@ -235,14 +329,14 @@ class VisitTable:
             clicked,
             self._dense,
             *self._shape[1:],
-            self._keys,
-            self._counts,
+            self._events,
+            self._n_events,
             self._by_clicks,
             masks,
         )
-        if n_new < 0:
+        if n_events < 0:
             return None
-        self._n_keys += n_new
+        self._n_events = n_events
         return masks
 
     def cells(self, group_rank: Indices | None = None, item_rank: Indices | None = None) -> VisitCells:
@@ -251,40 +345,38 @@ class VisitTable:
         Parameters
         ----------
         group_rank, item_rank
-            Numbers that replace those of the groups and items; by default they stay.
+            Numbers that replace those of the groups and items, each another one; by default they stay.
         """
-        used = np.flatnonzero(self._keys != _EMPTY)
-        keys, counts = self._keys[used], self._counts[used]
-        self._keys, self._counts = self._keys[:0], self._counts[:0]
-        group, item, position, plain = self._retired if self._is_sparse else self._dense_cells()
-        group, item = (
-            np.concatenate(pair) for pair in ((keys >> 40, group), ((keys >> 12) & (MAX_ITEMS - 1), item))
-        )
-        group = group if group_rank is None else group_rank[group]
-        item = item if item_rank is None else item_rank[item]
-        n_items = int(item.max(initial=0)) + 1
-        combined = (group * n_items + item) << 12
-        combined |= np.concatenate([keys & 0xFFF, position << 6])
-        del group, item, keys
-        order = np.argsort(combined, kind="stable")
-        combined = combined[order]
-        first = np.flatnonzero(np.diff(combined, prepend=-1))
-        combined = combined[first]
+        n_groups, n_items = self._by_clicks.shape[0], MAX_ITEMS
+        groups = np.arange(n_groups) if group_rank is None else group_rank
+        if item_rank is not None:
+            n_items = int(item_rank.max(initial=0)) + 1
 
-        def add_up(column: int, others: Indices) -> Floats:
-            values = np.concatenate([counts[:, column], others])[order]
-            return np.add.reduceat(values, first, dtype=np.float64) if first.size else np.zeros(0)
+        def renumber(keys: Indices) -> Indices:
+            item = (keys >> 12) & (MAX_ITEMS - 1)
+            new = groups[keys >> 40] * n_items + (item if item_rank is None else item_rank[item])
+            return (new << 12) | (keys & 0xFFF)
 
-        nothing = np.zeros(plain.size, dtype=np.int64)
+        if self._counted.keys.size:
+            self._count_events()
+            keys = renumber(self._counted.keys)
+            order = np.argsort(keys)
+            counted = _KeyCounts(keys[order], self._counted.counts[order])
+        else:
+            events = self._events[: self._n_events]
+            counted = _KeyCounts.of_events((renumber(events >> 3) << 3) | (events & 7))
+        self._events, self._n_events, self._counted = self._events[:0], 0, _NOTHING
+        plain = self._dense_counts()
+        keys = renumber(plain.keys)
+        order = np.argsort(keys)
+        whole = counted.plus(_KeyCounts(keys[order], plain.counts[order]))
+        keys = whole.keys
         return VisitCells(
-            (combined >> 12) // n_items,
-            (combined >> 12) % n_items,
-            (combined >> 6) & 63,
-            combined & 63,
-            add_up(0, plain),
-            add_up(1, nothing),
-            add_up(2, plain),
-            add_up(3, nothing),
+            (keys >> 12) // n_items,
+            (keys >> 12) % n_items,
+            (keys >> 6) & 63,
+            keys & 63,
+            *(whole.counts[:, column].astype(np.float64) for column in range(4)),
         )
 
     def visits(self) -> tuple[Indices, Indices, Floats]:
@@ -297,14 +389,14 @@ class VisitTable:
         )
 
     def _reserve(self, n_groups: int, n_items: int, n_positions: int, n_rows: int) -> None:
-        """Make room for groups, items and positions, and for as many new keys as there are rows."""
-        size = self._keys.size
-        while self._n_keys + n_rows > _MAX_LOAD * size:
-            size *= 2
-        if size > self._keys.size:
-            keys, counts = np.full(size, _EMPTY, dtype=np.int64), np.zeros((size, 4), dtype=np.int32)
-            _rehash(self._keys, self._counts, keys, counts)
-            self._keys, self._counts = keys, counts
+        """Make room for groups, items and positions, and for as many events as there are rows."""
+        if self._n_events > MAX_EVENTS:
+            self._count_events()
+        size = self._n_events + n_rows
+        if size > self._events.size:
+            grown = np.empty(max(size, int(_GROWTH * self._events.size)), dtype=np.int64)
+            grown[: self._n_events] = self._events[: self._n_events]
+            self._events = grown
         if n_groups > len(self._by_clicks):
             more = n_groups - len(self._by_clicks)
             self._by_clicks = np.pad(self._by_clicks, ((0, more), (0, 0)))
@@ -317,17 +409,23 @@ class VisitTable:
         )
         shape = (groups, items, min(positions, _N_BITS))
         if np.prod(shape, dtype=np.float64) > MAX_DENSE_SIZE:
-            self._retired, self._is_sparse = self._dense_cells(), True
-            self._dense = np.zeros(0, dtype=np.int32)
+            self._counted = self._counted.plus(self._dense_counts())
+            self._dense, self._is_sparse = np.zeros(0, dtype=np.int32), True
             return
         grown = np.zeros(shape, dtype=np.int32)
         if self._dense.size:
             grown[tuple(slice(old) for old in self._shape)] = self._dense.reshape(self._shape)
         self._dense, self._shape = grown.ravel(), shape
 
-    def _dense_cells(self) -> tuple[Indices, ...]:
-        """Return group, item, position and displays of the non-empty cells of the dense array."""
+    def _count_events(self) -> None:
+        """Add up the events."""
+        self._counted = self._counted.plus(_KeyCounts.of_events(self._events[: self._n_events]))
+        self._n_events = 0
+
+    def _dense_counts(self) -> _KeyCounts:
+        """Return the counts of the dense array."""
         used = np.flatnonzero(self._dense)
         if not used.size:
-            return (np.zeros(0, dtype=np.int64),) * 4
-        return (*np.unravel_index(used, self._shape), self._dense[used].astype(np.int64))
+            return _NOTHING
+        group, item, position = np.unravel_index(used, self._shape)
+        return _KeyCounts.of_displays((group << 40) | (item << 12) | (position << 6), self._dense[used])

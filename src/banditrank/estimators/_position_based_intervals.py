@@ -23,6 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._compilation import compiled
+
 Floats = NDArray[np.float64]
 
 _SINGULAR = 1e-9  # eigenvalues below this share of the largest are taken for 0
@@ -38,7 +40,12 @@ class PositionInformation(NamedTuple):
 
 
 def position_based_intervals(
-    displays: Floats, rewards: Floats, looks: Floats, means: Floats, level: float
+    displays: Floats,
+    rewards: Floats,
+    looks: Floats,
+    means: Floats,
+    level: float,
+    information: PositionInformation | None = None,
 ) -> tuple[Floats, Floats]:
     """Return the intervals of κ, shape (K, 2), and of μ, shape (M, 2), of one user type.
 
@@ -50,10 +57,12 @@ def position_based_intervals(
         Estimates of κ and μ, shapes (K,) and (M,).
     level
         Confidence level of each interval.
+    information
+        That of `eliminate_means`, if it is known already.
     """
     if displays.sum() == 0:
         return np.tile([0.0, 1.0], (looks.size, 1)), np.tile([0.0, 1.0], (means.size, 1))
-    information = eliminate_means(displays, looks, means)
+    information = information or eliminate_means(displays, looks, means)
     ratios = _ratio_ends(information, displays, rewards, looks, means, level)  # (K, K, 2)
     top = int(looks.argmax())
     candidates = np.flatnonzero(ratios[:, top, 1] >= 1.0)  # with `top` itself
@@ -135,9 +144,12 @@ def _mean_ends(
     z_squared = NormalDist().inv_cdf((1 + level) / 2) ** 2
     own = variances[candidates == looks.argmax()][0]
 
+    examined = displays * looks  # (M, K)
+
     def own_variances(x: Floats) -> Floats:
-        misses = np.maximum(1.0 - np.outer(x, looks), 1e-300)
-        return np.asarray(1.0 / np.maximum((displays * looks / misses).sum(axis=1), 1e-100))
+        sums = np.empty(x.size)
+        _sum_information(examined, looks, x, sums)
+        return np.asarray(1.0 / np.maximum(sums, 1e-100))
 
     def is_inside(x: Floats) -> NDArray[np.bool_]:
         return np.asarray((means - x) ** 2 <= z_squared * x * (means * own + own_variances(x)))
@@ -157,6 +169,26 @@ def _mean_ends(
         ends[:, side] = np.maximum(outer, best) if side else np.minimum(outer, best)
     ends[is_open] = [0.0, 1.0]
     return ends.clip(0.0, 1.0)
+
+
+@compiled
+def _sum_information(examined: Floats, looks: Floats, x: Floats, sums: Floats) -> None:
+    """Write Σ_k T_jk κ_k / (1 − κ_k x_j) of each item.
+
+    Parameters
+    ----------
+    examined
+        T κ, shape (M, K).
+    looks, x
+        κ and x, shapes (K,) and (M,).
+    sums
+        Shape (M,), written.
+    """
+    for j in range(x.size):
+        total = 0.0
+        for k in range(looks.size):
+            total += examined[j, k] / max(1.0 - looks[k] * x[j], 1e-300)
+        sums[j] = total
 
 
 def _variances_by_candidate(information: PositionInformation, candidates: NDArray[np.intp]) -> Floats:

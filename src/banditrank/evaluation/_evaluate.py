@@ -162,7 +162,7 @@ def evaluate(
     parsed = _as_targets(targets, names, policy_options, n_samples, seed)
     training_fits = []
     if any(target.is_learned for target in parsed):
-        training_fits = [fit_log_model(log.without(g), choice.model).shrunken() for g in range(n_folds)]
+        training_fits = [fit_log_model(log.without(g), choice.model, fit).shrunken() for g in range(n_folds)]
     setting = _Setting(
         names=names,
         log=log,

@@ -149,8 +149,18 @@ def column_of(log: LogCells, model: EvaluationModel) -> Indices:
     return log.position
 
 
-def fit_log_model(log: LogCells, model: EvaluationModel) -> LogModelFit:
-    """Fit a rank-one click model to a log by maximum likelihood, each user type on its own."""
+def fit_log_model(log: LogCells, model: EvaluationModel, start: LogModelFit | None = None) -> LogModelFit:
+    """Fit a rank-one click model to a log by maximum likelihood, each user type on its own.
+
+    Parameters
+    ----------
+    log
+        Cells of the log.
+    model
+        Name of the click model.
+    start
+        Fit of the same model to a similar log, to start from.
+    """
     n, n_items, n_positions = log.shape
     n_columns = n_positions**2 if model == "user-browsing" else n_positions
     shape = (n, n_columns, n_items)
@@ -163,7 +173,8 @@ def fit_log_model(log: LogCells, model: EvaluationModel) -> LogModelFit:
     if model == "single-look":
         examination /= n_columns
     for i in range(n):
-        _maximize(model, displays[i], clicks[i], examination[i], means[i])
+        first = None if start is None else np.nan_to_num(start.examination[i], nan=1.0)
+        _maximize(model, displays[i], clicks[i], examination[i], means[i], first)
     is_fitted = np.einsum("ncj,nj->nc", displays, means) > 0
     has_looks = np.einsum("ncj,nc->nj", displays, np.where(is_fitted, examination, 0.0)) > 0
     return LogModelFit(
@@ -176,13 +187,20 @@ def fit_log_model(log: LogCells, model: EvaluationModel) -> LogModelFit:
     )
 
 
-def _maximize(model: EvaluationModel, displays: Floats, clicks: Floats, gamma: Floats, mu: Floats) -> None:
+def _maximize(
+    model: EvaluationModel,
+    displays: Floats,
+    clicks: Floats,
+    gamma: Floats,
+    mu: Floats,
+    start: Floats | None,
+) -> None:
     """Write the γ and μ of maximum likelihood of one type; tables have shape (C, M)."""
     if model == "single-look":
         raw = np.empty(len(gamma))
         alternate(displays[None], clicks[None], gamma[None], mu[None], raw, 0, _TOLERANCE, _MAX_ITERATIONS)
         return
-    fit = fit_rank_one(displays.T, clicks.T)
+    fit = fit_rank_one(displays.T, clicks.T, start)
     gamma[:], mu[:] = fit.gamma, fit.means
 
 

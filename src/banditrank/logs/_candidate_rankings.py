@@ -7,12 +7,13 @@ from typing import Any
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.evaluation._targets import FixedTarget, Names, mixture_target
-from banditrank.logs._count_log import open_source
+from banditrank.logs._count_log import open_source, open_users
 from banditrank.logs._count_queries import CountQueries, QueryOptions
 from banditrank.logs._engines.base import CountEngine
 from banditrank.logs._engines.duckdb import open_duckdb
 from banditrank.logs._log_columns import LogColumns, resolve_columns
 from banditrank.logs._public_formats import open_public_format
+from banditrank.logs._user_table import load_with_users
 
 
 def candidate_target(
@@ -21,6 +22,7 @@ def candidate_target(
     cube: ClickCube,
     columns: LogColumns | None = None,
     *,
+    users: Any = None,
     file_format: str | None = None,
     delimiter: str | None = None,
     memory_limit: str = "2GB",
@@ -39,7 +41,7 @@ def candidate_target(
         would have shown at the position of the row.
     cube
         Counts of the log, whose user types, items and positions are used.
-    columns, file_format, delimiter, memory_limit, temporary_directory, threads
+    columns, users, file_format, delimiter, memory_limit, temporary_directory, threads
         As for `count_log`.
 
     Raises
@@ -56,16 +58,16 @@ def candidate_target(
         ) as engine,
     ):
         log = open_source(opened.source, opened.file_format, delimiter, opened.header)
-        counts = _count_rankings(engine, log, opened.columns, column)
+        counts = _count_rankings(engine, log, open_users(users, opened), opened.columns, column)
     names = Names(cube.user_types, cube.items, cube.n_positions)
     return mixture_target(counts, names, name=f"column:{column}")
 
 
 def _count_rankings(
-    engine: CountEngine, log: Any, given: LogColumns, column: str
+    engine: CountEngine, log: Any, users: Any, given: LogColumns, column: str
 ) -> Mapping[str, Mapping[Sequence[str], int]]:
     """Return the number of visits by user type and ranking."""
-    kinds = engine.load(log)
+    kinds = engine.load(log) if users is None else load_with_users(engine, log, users, given)[0]
     if column not in kinds:
         raise UnknownNameError("column", column, kinds)
     columns = resolve_columns(given, kinds)

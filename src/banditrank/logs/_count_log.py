@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo
@@ -39,8 +40,9 @@ from banditrank.logs._engines.base import CountEngine, OnProgress
 from banditrank.logs._engines.duckdb import DuckDBEngine
 from banditrank.logs._log_columns import LogColumns, resolve_columns
 from banditrank.logs._log_files import LogFiles, find_files
-from banditrank.logs._public_formats import open_public_format
+from banditrank.logs._public_formats import OpenedLog, open_public_format
 from banditrank.logs._sorted_log import count_sorted_log
+from banditrank.logs._user_table import load_with_users
 
 EngineName: TypeAlias = Literal["duckdb", "spark"]
 """Engine that counts."""
@@ -63,6 +65,7 @@ def count_log(
     source: Any,
     columns: LogColumns | None = None,
     *,
+    users: Any = None,
     engine: EngineName = "duckdb",
     file_format: str | None = None,
     delimiter: str | None = None,
@@ -93,6 +96,9 @@ def count_log(
         not; or a data frame of pandas or Polars, or a table, record batch reader or dataset of Arrow.
     columns
         Names of columns; those that are not given are guessed by their name.
+    users
+        File or data frame with a row for each user, whose columns may be user types: ``userid_profile.txt``
+        of ``kdd2012``. Rows are joined by the column of the user.
     engine
         ``duckdb``: this machine; ``spark``: a Spark cluster, where the data lie.
     file_format
@@ -161,11 +167,14 @@ def count_log(
     bounds = _moment("since", since, zone), _moment("until", until, zone)
     with open_public_format(source, file_format, columns or LogColumns(), temporary_directory) as opened:
         log = open_source(opened.source, opened.file_format, delimiter, opened.header)
+        user_table = open_users(users, opened)
         with (
             notebook_progress("reading the log", on_progress) as report,
             _open_engine(engine, memory_limit, temporary_directory, threads, master) as running,
         ):
-            counter = _Counter(running, log, opened.columns, single_click=single_click, report=report)
+            counter = _Counter(
+                running, log, user_table, opened.columns, single_click=single_click, report=report
+            )
             cube = counter.count(
                 first_position=first_position,
                 n_positions=n_positions,
@@ -185,6 +194,7 @@ class _Counter:
         self,
         engine: CountEngine,
         log: "LogFiles | Any",
+        users: "LogFiles | Any | None",
         columns: LogColumns,
         *,
         single_click: bool,
@@ -192,7 +202,11 @@ class _Counter:
     ) -> None:
         self._engine = engine
         self._log = log
-        self._kinds = engine.load(log)
+        self._joined: tuple[str, ...] = ()  # columns of the user table
+        if users is None:
+            self._kinds = engine.load(log)
+        else:
+            self._kinds, self._joined = load_with_users(engine, log, users, columns)
         self._columns = resolve_columns(columns, self._kinds)
         self._single_click = single_click
         self._report = report
@@ -235,7 +249,7 @@ class _Counter:
         high = maximum if n_positions is None else low + n_positions - 1
         positions = groups.PositionRange(low, high, maximum)
         queries = self._queries(replace(options, low=low, high=high))
-        is_whole = period is None and bounds == (None, None) and n_positions is None
+        is_whole = bounds == (None, None) and n_positions is None
         cube = self._count_sorted(queries, first_position, max_lists, options) if is_whole else None
         if cube is not None:
             return cube
@@ -377,7 +391,9 @@ class _Counter:
             )
         found: dict[str, groups.BadRow] = {}
         if not (isinstance(self._log, LogFiles) and self._log.is_remote):
-            found = groups.find_bad_rows(_rows(self._log), self._columns, positions, bad, flagged)
+            own = tuple(name for name in self._columns.user_types if name not in self._joined)
+            columns = replace(self._columns, user_types=own)  # rows of files have no joined columns
+            found = groups.find_bad_rows(_rows(self._log), columns, positions, bad, flagged)
         if is_dropping:
             return found
         if found:
@@ -454,7 +470,7 @@ class _Counter:
         self, queries: CountQueries, first_position: int | None, max_lists: int, options: QueryOptions
     ) -> ClickCube | None:
         """Return the cube of a log whose visits are contiguous, or None if the queries have to count it."""
-        if self._single_click or not isinstance(self._engine, DuckDBEngine):
+        if self._single_click or self._joined or not isinstance(self._engine, DuckDBEngine):
             return None
         counted = count_sorted_log(
             self._log,
@@ -462,6 +478,7 @@ class _Counter:
             self._kinds,
             first_position=first_position,
             max_lists=max_lists,
+            periods=None if options.period is None else partial(_period_numbers, options),
             on_progress=self._report,
         )
         if counted is None:
@@ -470,7 +487,9 @@ class _Counter:
             self._columns.user_types,
             counted.type_values,
             counted.items,
-            ("all",),
+            tuple(period_name(number, options.period) for number in counted.periods)
+            if options.period
+            else ("all",),
             counted.n_positions,
             counted.cells,
             counted.visits,
@@ -691,6 +710,23 @@ def _periods(
     return tuple(period_name(int(number), period) for number in numbers), index.ravel().astype(np.int64)
 
 
+def _period_numbers(options: QueryOptions, moments: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of the periods since 1970 of times in seconds, as the queries compute them."""
+    starts, offsets = np.array(options.offsets, dtype=np.int64).T
+    local = moments + offsets[np.maximum(np.searchsorted(starts, moments, side="right") - 1, 0)]
+    match options.period:
+        case "hour":
+            return np.asarray(local // 3600)
+        case "week":
+            return np.asarray((local // 86_400 + 3) // 7)
+        case "month":
+            return (local // 86_400).astype("datetime64[D]").astype("datetime64[M]").astype(
+                np.int64
+            ) + 1970 * 12
+        case _:
+            return np.asarray(local // 86_400)
+
+
 def period_name(number: int, period: str) -> str:
     """Return the name of a period, by its number since 1970; names sort by time.
 
@@ -802,6 +838,23 @@ def open_source(
     raise InvalidInputError(
         "log", "must be files or a data frame of pandas, Polars or Arrow", type(source).__name__
     )
+
+
+def open_users(users: Any, opened: OpenedLog) -> "LogFiles | Any | None":
+    """Return the files of a user table, or a table of Arrow; None without one.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither files nor a data frame.
+    """
+    if users is None:
+        return None
+    try:
+        file_format = opened.file_format if opened.user_header else None
+        return open_source(users, file_format, None, opened.user_header)
+    except InvalidInputError as error:
+        raise InvalidInputError("user table", error.rule, error.value) from None
 
 
 def _rows(log: "LogFiles | Any") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -155,7 +155,7 @@ def resolve_columns(  # noqa: C901 - a line a rule
             for name in chosen[role]:
                 if name not in available:
                     raise UnknownNameError(f"{role} column", name, available)
-    guesses = {role: _find(role, available) for role in USUAL_NAMES if role not in chosen}
+    guesses = {role: guess_column(role, available) for role in USUAL_NAMES if role not in chosen}
     found = {role: column for role, column in guesses.items() if column}
     layout = _layout(chosen, found, available)
     roles = _ROLES[layout]
@@ -238,7 +238,14 @@ def _check_roles(
             seen[name] = role
 
 
-def _find(role: str, available: Mapping[str, ColumnKind]) -> str | None:
+def guess_column(role: str, available: Mapping[str, ColumnKind]) -> str | None:
+    """Return the first column with a usual name of a role, or None.
+
+    Examples
+    --------
+    >>> guess_column("user", {"UserID": "text", "Age": "integer"})
+    'UserID'
+    """
     by_key = {_key(name): name for name in reversed(list(available))}
     return next((by_key[_key(usual)] for usual in USUAL_NAMES[role] if _key(usual) in by_key), None)
 

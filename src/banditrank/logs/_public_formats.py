@@ -16,7 +16,7 @@ from banditrank._extras import requires
 from banditrank.errors import InvalidInputError
 from banditrank.logs._log_columns import LogColumns
 from banditrank.logs._log_files import find_files, open_text
-from banditrank.logs.kdd2012._files import TRAINING_COLUMNS
+from banditrank.logs.kdd2012._files import PROFILE_COLUMNS, TRAINING_COLUMNS
 
 OPEN_BANDIT_COLUMNS = LogColumns(
     user_type="",
@@ -44,7 +44,7 @@ KDD2012_COLUMNS = LogColumns(
     user="UserID",
     time="",
 )
-"""Columns of ``training.txt`` of KDD Cup 2012 track 2."""
+"""Columns of ``training.txt`` of KDD Cup 2012 track 2; ``Gender`` and ``Age`` are those of the user table."""
 
 PUBLIC_FORMATS = ("open-bandit", "yandex", "kdd2012")
 """Names of the public formats."""
@@ -54,12 +54,21 @@ _ROWS_PER_BATCH = 50_000
 
 @dataclass(frozen=True, slots=True)
 class OpenedLog:
-    """A log as files of an ordinary format, with its columns; or a data frame."""
+    """A log as files of an ordinary format, with its columns; or a data frame.
+
+    Attributes
+    ----------
+    source, file_format, columns, header
+        As for `count_log` and `find_files`.
+    user_header
+        Names of the columns of the user table, if it has no header; its format is that of the log then.
+    """
 
     source: Any
     file_format: str | None
     columns: LogColumns
     header: Sequence[str] = ()
+    user_header: Sequence[str] = ()
 
 
 @contextmanager
@@ -88,7 +97,9 @@ def open_public_format(
         case "open-bandit":
             yield OpenedLog(source, "csv", _filled(columns, OPEN_BANDIT_COLUMNS))
         case "kdd2012":
-            yield OpenedLog(source, "tsv", _filled(columns, KDD2012_COLUMNS), TRAINING_COLUMNS)
+            yield OpenedLog(
+                source, "tsv", _filled(columns, KDD2012_COLUMNS), TRAINING_COLUMNS, PROFILE_COLUMNS
+            )
         case "yandex":
             with _spill_directory(temporary_directory) as directory:
                 converted = Path(directory) / "visits.parquet"

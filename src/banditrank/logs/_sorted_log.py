@@ -7,8 +7,8 @@ value, a position twice, a visit that comes back) it gives up, and the queries c
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from banditrank.counts._click_cube import (
     aggregate_lists,
     aggregate_visits,
 )
-from banditrank.counts._visit_table import MAX_GROUPS, MAX_ITEMS, VisitTable, hash_texts
+from banditrank.counts._visit_table import MAX_GROUPS, MAX_ITEMS, Codes, VisitTable, find_visits, hash_texts
 from banditrank.logs._count_queries import FOLD_HASH, MODULUS, SAMPLE_BUCKETS, SAMPLE_HASH, HashParameters
 from banditrank.logs._engines.base import OnProgress
 from banditrank.logs._log_columns import ColumnKind, ResolvedColumns
@@ -31,12 +31,17 @@ from banditrank.logs._row_groups import as_text, is_missing
 
 Indices = NDArray[np.int64]
 
+PeriodNumbers: TypeAlias = Callable[[Indices], Indices]
+"""Returns the numbers of the periods of times."""
+
 MIN_ROWS = 200_000
 """Number of rows from which on files are counted in one pass: below, a query is as fast."""
 
 _MAX_ROWS = 2**31 - 1
-_BATCH_ROWS = 2**18
+_MAX_COMBINATIONS = 2**24  # of user type, period and fold in a batch
+_BATCH_ROWS = 2**17
 _ROLES = {"item", "position", "clicked", "session", "user", "time"}
+_NO_VALUES = np.zeros(0, dtype=np.int64)
 _NAMED_KINDS = ("text", "integer", "boolean")
 
 
@@ -47,6 +52,8 @@ class SortedCounts(NamedTuple):
     ----------
     type_values, items
         Names, sorted.
+    periods
+        Numbers of the periods, sorted; a single one without periods.
     first_position
         Number of the first position.
     n_rows
@@ -59,6 +66,7 @@ class SortedCounts(NamedTuple):
 
     type_values: tuple[tuple[str, ...], ...]
     items: tuple[str, ...]
+    periods: tuple[int, ...]
     first_position: int
     n_rows: int
     n_positions: int
@@ -78,6 +86,7 @@ def count_sorted_log(
     *,
     first_position: int | None,
     max_lists: int,
+    periods: PeriodNumbers | None = None,
     on_progress: OnProgress | None = None,
 ) -> SortedCounts | None:
     """Return the counts of a log with a row for each display, or None if one pass cannot count it.
@@ -92,6 +101,8 @@ def count_sorted_log(
         Number of the first position; None to find it.
     max_lists
         Number of visits whose lists are retained.
+    periods
+        Returns the numbers of the periods of times in seconds since 1970; None for a single period.
     on_progress
         Called with the share of the rows that is read.
     """
@@ -108,49 +119,71 @@ def count_sorted_log(
         or kind_of["position"] != "integer"
         or kind_of["clicked"] not in ("integer", "boolean")
         or any(kind not in _NAMED_KINDS for kind in named)
+        or (periods is not None and kind_of["time"] != "time")
     ):
         return None
     import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
 
     try:
-        return _Stream(log, columns, first_position, max_lists).count(on_progress)
+        return _Stream(log, columns, first_position, max_lists, periods).count(on_progress)
     except (_Unsuitable, pa.ArrowException, OSError):
         return None
 
 
-class _Rows(NamedTuple):
-    """Rows of one or several whole visits."""
+class _Rows:
+    """Rows of whole visits and of the begin of another, in arrays that are reused."""
 
-    session: Indices
-    user_type: Indices
-    item: Indices
-    position: Indices
-    clicked: NDArray[np.uint8]
-    user: Indices  # empty if the log has no users
+    def __init__(self) -> None:
+        self.size = 0
+        self._columns: dict[str, NDArray[Any]] = {}
 
-    def followed_by(self, other: "_Rows") -> "_Rows":
-        """Return these rows and others."""
-        columns: list[Any] = [np.concatenate([a, b]) for a, b in zip(self, other, strict=True)]
-        return _Rows(*columns)
+    def column(self, name: str) -> NDArray[Any]:
+        """Return the values of a column, which are empty if the log does not have it."""
+        column = self._columns.get(name)
+        return _NO_VALUES if column is None else column[: self.size]
 
-    def from_row(self, begin: int) -> "_Rows":
-        """Return the rows from a number on."""
-        columns: list[Any] = [column[begin:] for column in self]
-        return _Rows(*columns)
+    def append(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """Add rows, with the same columns each time."""
+        end = self.size + values["session"].size
+        for name, new in values.items():
+            column = self._columns.get(name)
+            if column is None or column.size < end:
+                grown = np.empty(end, dtype=new.dtype)
+                if column is not None:
+                    grown[: self.size] = column[: self.size]
+                self._columns[name] = column = grown
+            column[self.size : end] = new
+        self.size = end
+
+    def drop(self, count: int) -> None:
+        """Remove the first rows."""
+        rest = self.size - count
+        for column in self._columns.values():
+            column[:rest] = column[count : self.size].copy()
+        self.size = rest
 
 
 class _Stream:
     """One pass over the files."""
 
     def __init__(
-        self, log: LogFiles, columns: ResolvedColumns, first_position: int | None, max_lists: int
+        self,
+        log: LogFiles,
+        columns: ResolvedColumns,
+        first_position: int | None,
+        max_lists: int,
+        periods: PeriodNumbers | None,
     ) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415 - heavy, and optional
 
         self._types = columns.user_types
         self._columns = columns.names
+        self._period_numbers = periods
         named = [*columns.user_types, columns.names["item"]]
-        self._files = [pq.ParquetFile(path, read_dictionary=named) for path in log.paths]
+        try:
+            self._files = [pq.ParquetFile(path, read_dictionary=named) for path in log.paths]
+        except KeyError:  # a file without one of the columns
+            raise _Unsuitable from None
         self._n_rows = sum(file.metadata.num_rows for file in self._files)
         self._limits = (
             (0, 62) if first_position is None else (first_position, first_position + 61)
@@ -158,46 +191,53 @@ class _Stream:
         self._first_position = first_position
         self._max_lists = max_lists
         self._codes: dict[str, _Names] = {name: _Names() for name in named}
-        self._dictionaries: dict[str, tuple[Any, Indices]] = {}  # the last one of each column, with its codes
+        self._dictionaries: dict[str, tuple[Any, Codes]] = {}  # the last one of each column, with its codes
         self._combinations = _Names()  # of the values of the user type
         self._table = VisitTable()
-        self._groups: list[int] = []  # user type and fold of each
-        self._numbers = np.zeros(0, dtype=np.int64)  # of the groups, by user type and fold
+        self._groups: dict[tuple[int, int, int], int] = {}  # number of each user type, period and fold
         self._n_visits = 0
         self._visit_keys: list[Indices] = []
         self._is_increasing = True
         self._sample = _ListSample(max_lists)
         self._lowest, self._highest = 62, 0
+        self._starts = np.zeros(0, dtype=np.int64)
 
     def count(self, on_progress: OnProgress | None) -> SortedCounts:
         if not MIN_ROWS <= self._n_rows <= _MAX_ROWS:
             raise _Unsuitable
         done = 0
-        left: _Rows | None = None
+        rows = _Rows()
         first_text: str | None = None  # the session of the rows that are left
         for batch in self._batches():
-            rows, texts = self._read(batch)
-            n_left = 0 if left is None else left.session.size
-            if left is not None:
-                rows = left.followed_by(rows)
-            starts = np.flatnonzero(rows.session[1:] != rows.session[:-1]) + 1
-            starts = np.concatenate([[0], starts])
+            n_left = rows.size
+            texts = self._read(batch, rows)
+            starts = self._find_visits(rows)
+            end = int(starts[-1])
             if starts.size > 1:
                 named = None if texts is None else self._texts(texts, starts[:-1], n_left, first_text)
                 self._add(rows, starts, named)
-            end = int(starts[-1])
             if texts is not None and end >= n_left:
                 first_text = texts[end - n_left].as_py()
-            left = rows.from_row(end)
+            rows.drop(end)
             done += batch.num_rows
             if on_progress is not None:
                 on_progress(done / self._n_rows)
-        if left is None:
+        if not rows.size:
             raise _Unsuitable
-        ends = np.array([0, left.session.size], dtype=np.int64)
-        self._add(left, ends, None if first_text is None else [first_text])
+        ends = np.array([0, rows.size], dtype=np.int64)
+        self._add(rows, ends, None if first_text is None else [first_text])
         self._check_visits()
         return self._result()
+
+    def _find_visits(self, rows: _Rows) -> Indices:
+        """Return the first row of each visit."""
+        if self._starts.size < rows.size:
+            self._starts = np.zeros(rows.size, dtype=np.int64)
+        columns = (rows.column(name) for name in ("session", "user_type", "user", "period"))
+        n_visits = find_visits(*columns, self._starts)
+        if n_visits < 0:
+            raise _Unsuitable  # a visit of two types, users or periods
+        return self._starts[:n_visits]
 
     def _batches(self) -> Iterator[Any]:
         wanted = [*self._types, *self._columns.values()]
@@ -209,42 +249,43 @@ class _Stream:
                     if batch.num_rows:
                         yield batch
 
-    def _read(self, batch: Any) -> tuple[_Rows, Any]:
-        """Return the rows of a batch, and its sessions if they are texts."""
+    def _read(self, batch: Any, rows: _Rows) -> Any:
+        """Add the rows of a batch; return its sessions if they are texts."""
         for role, name in self._columns.items():
-            if role != "time" and batch.column(name).null_count:
+            if (role != "time" or self._period_numbers is not None) and batch.column(name).null_count:
                 raise _Unsuitable
-        codes = np.zeros(batch.num_rows, dtype=np.int64)
+        codes = np.zeros(batch.num_rows, dtype=np.int32)
         if len(self._types) == 1:
             codes = self._encode(batch, self._types[0])
         elif self._types:
             codes = self._combine([self._encode(batch, name) for name in self._types])
-        position = _integers(batch.column(self._columns["position"]))
+        position = _small_integers(batch.column(self._columns["position"]))
         low, high = int(position.min()), int(position.max())
         if low < self._limits[0] or high > self._limits[1]:
             raise _Unsuitable
         self._lowest, self._highest = min(self._lowest, low), max(self._highest, high)
-        clicked = _integers(batch.column(self._columns["clicked"]))
+        clicked = _small_integers(batch.column(self._columns["clicked"]))
         if clicked.min() < 0 or clicked.max() > 1:
             raise _Unsuitable
         sessions = batch.column(self._columns["session"])
         is_text = str(sessions.type) in ("string", "large_string")
         if not is_text and not str(sessions.type).startswith(("int", "uint")):
             raise _Unsuitable
-        user = np.zeros(0, dtype=np.int64)
+        values: dict[str, NDArray[Any]] = {
+            "session": _hash_texts(sessions) if is_text else _integers(sessions),
+            "user_type": codes,
+            "item": self._encode(batch, self._columns["item"]),
+            "position": position,
+            "clicked": clicked.astype(np.uint8),
+        }
         if "user" in self._columns:
-            user = _integers(batch.column(self._columns["user"]))
-        rows = _Rows(
-            _hash_texts(sessions) if is_text else _integers(sessions),
-            codes,
-            self._encode(batch, self._columns["item"]),
-            position,
-            clicked.astype(np.uint8),
-            user,
-        )
-        return rows, sessions if is_text else None
+            values["user"] = _integers(batch.column(self._columns["user"]))
+        if self._period_numbers is not None:
+            values["period"] = self._period_numbers(_epoch_seconds(batch.column(self._columns["time"])))
+        rows.append(values)
+        return sessions if is_text else None
 
-    def _encode(self, batch: Any, name: str) -> Indices:
+    def _encode(self, batch: Any, name: str) -> Codes:
         """Return the codes of the values of a column."""
         column = batch.column(name)
         if column.null_count:
@@ -253,12 +294,12 @@ class _Stream:
             column = column.dictionary_encode()
         previous = self._dictionaries.get(name)
         if previous is None or not previous[0].equals(column.dictionary):
-            previous = column.dictionary, self._codes[name].codes_of(column.dictionary.to_pylist())
+            codes = self._codes[name].codes_of(column.dictionary.to_pylist())
+            previous = column.dictionary, codes.astype(np.int32)
             self._dictionaries[name] = previous
-        codes: Indices = previous[1][np.asarray(column.indices)]
-        return codes
+        return previous[1].take(np.asarray(column.indices), mode="clip")  # indices are valid: no check
 
-    def _combine(self, columns: Sequence[Indices]) -> Indices:
+    def _combine(self, columns: Sequence[Codes]) -> Codes:
         """Return the codes of the combinations of several columns."""
         combined = np.zeros(columns[0].size, dtype=np.int64)
         for codes in columns:
@@ -268,8 +309,7 @@ class _Stream:
         if len(columns) > 5:
             raise _Unsuitable
         values, inverse = np.unique(combined, return_inverse=True)
-        found: Indices = self._combinations.codes_of(values.tolist())[inverse.ravel()]
-        return found
+        return self._combinations.codes_of(values.tolist())[inverse.ravel()].astype(np.int32)
 
     def _texts(self, texts: Any, starts: Indices, n_left: int, first_text: str | None) -> list[str]:
         """Return the sessions of visits; the first one may have begun in the batch before."""
@@ -279,41 +319,41 @@ class _Stream:
 
     def _add(self, rows: _Rows, starts: Indices, texts: list[str] | None) -> None:
         """Add whole visits: those that begin at all starts but the last, which is their end."""
-        end = int(starts[-1])
-        begin = starts[:-1]
-        is_first = np.zeros(end, dtype=np.bool_)
-        is_first[begin] = True
-        for column in (rows.user_type, rows.user):
-            if column.size and ((column[1:end] != column[: end - 1]) & ~is_first[1:]).any():
-                raise _Unsuitable  # a visit of two types or users
-        keys = rows.session[begin]
+        end, begin = int(starts[-1]), starts[:-1]
+        keys = rows.column("session")[begin]
         self._visit_keys.append(keys)
         before = self._visit_keys[-2][-1:] if len(self._visit_keys) > 1 else keys[:0]
         self._is_increasing &= bool((np.diff(np.concatenate([before, keys])) > 0).all())
-        folds = _hash(rows.user[begin], FOLD_HASH) if rows.user.size else _hash_visits(keys, texts, FOLD_HASH)
-        groups = self._number_groups(rows.user_type[begin] * N_FOLDS + folds % N_FOLDS)
-        masks = self._table.add(starts, groups, rows.item[:end], rows.position[:end], rows.clicked[:end])
-        if masks is None or int(rows.item.max(initial=0)) >= MAX_ITEMS:
+        user = rows.column("user")
+        folds = _hash(user[begin], FOLD_HASH) if user.size else _hash_visits(keys, texts, FOLD_HASH)
+        period = rows.column("period")
+        groups = self._number_groups(
+            rows.column("user_type")[begin], period[begin] if period.size else begin * 0, folds % N_FOLDS
+        )
+        items, positions = rows.column("item")[:end], rows.column("position")[:end]
+        masks = self._table.add(starts, groups, items, positions, rows.column("clicked")[:end])
+        if masks is None or int(items.max(initial=0)) >= MAX_ITEMS:
             raise _Unsuitable
         self._n_visits += begin.size
         if self._max_lists:
             buckets = _hash_visits(keys, texts, SAMPLE_HASH) % SAMPLE_BUCKETS
-            self._sample.add(self._n_visits, buckets, groups, masks, rows, starts)
+            self._sample.add(self._n_visits, buckets, groups, masks, items, positions, starts)
 
-    def _number_groups(self, combined: Indices) -> Indices:
-        """Return a number for each combination of user type and fold, without gaps."""
-        more = int(combined.max()) + 1 - self._numbers.size
-        if more > 0:
-            self._numbers = np.pad(self._numbers, (0, more), constant_values=-1)
-        groups = self._numbers[combined]
-        if groups.min() < 0:
-            for value in np.unique(combined[groups < 0]).tolist():
-                self._numbers[value] = len(self._groups)
-                self._groups.append(value)
-            if len(self._groups) >= MAX_GROUPS:
-                raise _Unsuitable
-            groups = self._numbers[combined]
-        return groups
+    def _number_groups(self, types: Indices, periods: Indices, folds: Indices) -> Indices:
+        """Return a number for each combination of user type, period and fold, without gaps."""
+        low, n_periods = int(periods.min()), int(periods.max()) - int(periods.min()) + 1
+        n_combinations = (int(types.max()) + 1) * n_periods * N_FOLDS
+        if n_combinations > _MAX_COMBINATIONS:
+            raise _Unsuitable
+        combined = (types * n_periods + (periods - low)) * N_FOLDS + folds
+        numbers = np.full(n_combinations, -1, dtype=np.int64)
+        for value in np.flatnonzero(np.bincount(combined, minlength=n_combinations)).tolist():
+            rest, fold = divmod(value, N_FOLDS)
+            user_type, period = divmod(rest, n_periods)
+            numbers[value] = self._groups.setdefault((user_type, low + period, fold), len(self._groups))
+        if len(self._groups) >= MAX_GROUPS:
+            raise _Unsuitable
+        return numbers[combined]
 
     def _check_visits(self) -> None:
         if self._is_increasing:
@@ -329,14 +369,16 @@ class _Stream:
         width = self._highest - first + 1
         type_values, type_of = self._user_types()
         items, item_of = self._codes[self._columns["item"]].sort()
-        groups = np.array(self._groups, dtype=np.int64)
-        group_type, group_fold = type_of[groups // N_FOLDS], groups % N_FOLDS
+        groups = np.array(list(self._groups), dtype=np.int64)  # (G, 3)
+        group_type, group_fold = type_of[groups[:, 0]], groups[:, 2]
+        periods, group_period = np.unique(groups[:, 1], return_inverse=True)
         n_types = len(type_values)
-        found = self._table.cells(group_fold * n_types + group_type, item_of)  # in the order of a cube
+        order = (group_period.ravel() * N_FOLDS + group_fold) * n_types + group_type  # that of a cube
+        found = self._table.cells(order, item_of)
         nothing = np.zeros(found.group.size)
         cells = CubeCells(
-            period=np.zeros(found.group.size, dtype=np.int64),
-            fold=found.group // n_types,
+            period=found.group // (N_FOLDS * n_types),
+            fold=found.group // n_types % N_FOLDS,
             user_type=found.group % n_types,
             item=found.item,
             position=found.position - first,
@@ -352,7 +394,7 @@ class _Stream:
         )
         group, n_clicks, n_visits = self._table.visits()
         visits = CubeVisits(
-            np.zeros(group.size, dtype=np.int64), group_fold[group], group_type[group], n_clicks, n_visits
+            group_period.ravel()[group], group_fold[group], group_type[group], n_clicks, n_visits
         )
         sampled = self._sample.lists(self._n_visits, width, first)
         lists = CubeLists(
@@ -365,6 +407,7 @@ class _Stream:
         return SortedCounts(
             type_values,
             items,
+            tuple(periods.tolist()),
             first,
             self._n_rows,
             width,
@@ -439,7 +482,14 @@ class _ListSample:
         return SAMPLE_BUCKETS * self._max_lists // n_visits
 
     def add(
-        self, n_visits: int, buckets: Indices, groups: Indices, masks: Indices, rows: _Rows, starts: Indices
+        self,
+        n_visits: int,
+        buckets: Indices,
+        groups: Indices,
+        masks: Indices,
+        items: Indices,
+        positions: Indices,
+        starts: Indices,
     ) -> None:
         """Add the lists of visits that may be in the sample, of which ``n_visits`` are read so far."""
         chosen = np.flatnonzero(buckets < self._limit(n_visits))
@@ -449,10 +499,10 @@ class _ListSample:
         owner = np.repeat(np.arange(chosen.size), sizes)
         offsets = np.arange(owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         index = np.repeat(starts[chosen], sizes) + offsets
-        items = np.full((chosen.size, int(rows.position[index].max()) + 1), UNKNOWN, dtype=np.int64)
-        items[owner, rows.position[index]] = rows.item[index]
-        self._check(items)
-        self._parts.append((buckets[chosen], groups[chosen], masks[chosen], items))
+        shown = np.full((chosen.size, int(positions[index].max()) + 1), UNKNOWN, dtype=np.int64)
+        shown[owner, positions[index]] = items[index]
+        self._check(shown)
+        self._parts.append((buckets[chosen], groups[chosen], masks[chosen], shown))
         self._n_lists += chosen.size
         if self._n_lists > 2 * self._max_lists + _BATCH_ROWS:
             self._prune(n_visits)
@@ -489,6 +539,20 @@ class _ListSample:
 
 def _integers(column: Any) -> Indices:
     return np.asarray(column.cast("int64"))
+
+
+def _small_integers(column: Any) -> Codes:
+    return np.asarray(column.cast("int32"))
+
+
+def _epoch_seconds(column: Any) -> Indices:
+    """Return seconds since 1970."""
+    name = str(column.type)
+    if name.startswith("date32"):
+        return np.asarray(column.cast("int32")).astype(np.int64) * 86_400
+    if not name.startswith("timestamp"):
+        raise _Unsuitable
+    return _integers(column) // {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
 
 
 def _hash(values: Indices, parameters: HashParameters) -> Indices:

@@ -11,7 +11,7 @@ _LISTS = {"type": "user_type", "items": "items", "without": "without"}
 _NUMBERS = {"first-position": "first_position"}
 _TEXTS = {
     **{name: name for name in ("item", "position", "clicked", "session", "user", "time", "propensity")},
-    **{name: name for name in ("displays", "clicks", "delimiter", "period")},
+    **{name: name for name in ("displays", "clicks", "delimiter", "period", "users")},
     "clicked-item": "clicked_item",
     "format": "file_format",
     "bad-rows": "bad_rows",

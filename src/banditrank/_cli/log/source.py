@@ -58,7 +58,8 @@ class LogSource:
     @property
     def inputs(self) -> list[str]:
         """Files that are read, which results must not replace."""
-        return list(self.paths)
+        users = self.reading.get("users")
+        return [*self.paths, *([] if users is None else [users])]
 
     def read(self) -> "ClickCube":
         """Return the cube, counted from the files if need be; guessed columns and bad rows are announced.
@@ -147,6 +148,7 @@ class LogSource:
                 name,
                 cube,
                 LogColumns(**self.columns),
+                users=self.reading.get("users"),
                 file_format=self.reading.get("file_format"),
                 delimiter=self.reading.get("delimiter"),
                 memory_limit=self.memory_limit,
@@ -242,6 +244,14 @@ def _source(
     clicked_item: Annotated[
         str | None, _column("--clicked-item", "Column of the clicked items of a visit.")
     ] = None,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with a row for each user, whose columns may be user types; joined by --user.",
+            show_default="none",
+        ),
+    ] = None,
     mapping: Annotated[
         Path | None,
         typer.Option(
@@ -316,6 +326,7 @@ def _source(
     columns = {role: mapped.get(role) if value is None else value for role, value in columns.items()}
     _leave_out(columns, [*split_names(without), *mapped.get("without", [])])
     reading: dict[str, Any] = {
+        "users": users,
         "file_format": file_format,
         "delimiter": delimiter,
         "first_position": first_position,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._compilation import compiled
 from banditrank.counts._click_cube import ClickCube, CubeLists
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._cascade import score_ends
@@ -25,10 +26,12 @@ Indices = NDArray[np.int64]
 _TOLERANCE = 1e-6  # of probabilities, whose standard errors are thousands of times as large
 _MAX_ITERATIONS = 200
 _MAX_PROBABILITY = 1 - 1e-12
+_MIN_START = 1e-3
 _MAX_LISTS = 1_000_000  # of the EM
 _MAX_INFORMATION_LISTS = 50_000
 _MAX_INFORMATION_SIZE = 2_000  # parameters of a user type with all covariances
-_CHUNK = 10_000  # lists
+_MIN_INFORMATION = 1e-9
+_SINGULAR = 1e-15  # eigenvalues below this share of the largest are taken for 0
 _PARAMETER_SAMPLES = 200
 _WORTH_LISTS = 300
 
@@ -43,13 +46,19 @@ class _Unread(NamedTuple):
 
     visits: Floats  # (U,) of each list
     continuation: Indices  # (U,) index of λ at the last click
-    starts: Indices  # (U,) of each list in ``items``
-    sizes: Indices  # (U,) number of displays of each list
+    starts: Indices  # (U + 1,) of each list in ``items``, and the end of the last one
     items: Indices  # (E,) index of μ
 
 
-def fit_dependent_click(cube: ClickCube) -> ModelParameters:
+def fit_dependent_click(cube: ClickCube, start: ModelParameters | None = None) -> ModelParameters:
     """Return μ and λ of maximum likelihood, or of the closed form without ranking lists.
+
+    Parameters
+    ----------
+    cube
+        The counts of a log.
+    start
+        Parameters of a similar log, to start from.
 
     Raises
     ------
@@ -73,15 +82,27 @@ def fit_dependent_click(cube: ClickCube) -> ModelParameters:
         informative = np.bincount(unread.continuation, unread.visits, last_at.size)
 
         def improve(both: Floats) -> Floats:
-            weights = unread.visits * _read_on(unread, both[: looks.size], both[looks.size :])
-            more_looks = np.bincount(unread.items, np.repeat(weights, unread.sizes), looks.size)
-            went_on = np.bincount(unread.continuation, weights, last_at.size)
+            more_looks, went_on = np.zeros(looks.size), np.zeros(last_at.size)
+            _expect(
+                unread.visits,
+                unread.continuation,
+                unread.starts,
+                unread.items,
+                both[: looks.size],
+                both[looks.size :],
+                more_looks,
+                went_on,
+            )
             stayed = at_positions - last_at
             return np.concatenate(
                 [_ratio(clicked, looks + more_looks), _ratio(stayed + went_on, stayed + informative)]
             )
 
-        both = _accelerate(improve, np.concatenate([appeal, continuation]))
+        first = np.concatenate([appeal, continuation])
+        if start is not None:
+            similar = np.concatenate([start.appeal.ravel(), start.attention.ravel()])
+            first = np.where(first > 0, similar.clip(_MIN_START, _MAX_PROBABILITY), 0.0)
+        both = _accelerate(improve, first)
         appeal, continuation = both[: looks.size], both[looks.size :]
         total_looks = np.divide(clicked, appeal, out=looks.copy(), where=appeal > 0)
     return ModelParameters(
@@ -111,12 +132,37 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return np.asarray(np.minimum(ratio, _MAX_PROBABILITY))
 
 
-def _read_on(unread: _Unread, appeal: Floats, continuation: Floats) -> Floats:
-    """Return the posterior probability that a visit was read on after its last click, shape (U,)."""
-    misses = (1.0 - appeal)[unread.items]
-    unclicked = np.multiply.reduceat(misses, unread.starts) if unread.starts.size else np.zeros(0)
-    going_on = continuation[unread.continuation]
-    return np.asarray(going_on * unclicked / (1.0 - going_on + going_on * unclicked))
+@compiled
+def _expect(
+    visits: Floats,
+    continuations: Indices,
+    starts: Indices,
+    items: Indices,
+    appeal: Floats,
+    continuation: Floats,
+    more_looks: Floats,
+    went_on: Floats,
+) -> None:
+    """Add the expected looks below the last click, and the visits that were read on after it.
+
+    Parameters
+    ----------
+    visits, continuations, starts, items
+        As those of `_Unread`.
+    appeal, continuation
+        μ and λ.
+    more_looks, went_on
+        Sums by the index of μ and of λ, written.
+    """
+    for number in range(visits.size):
+        unclicked = 1.0
+        for place in range(starts[number], starts[number + 1]):
+            unclicked *= 1.0 - appeal[items[place]]
+        going_on = continuation[continuations[number]]
+        weight = visits[number] * going_on * unclicked / (1.0 - going_on + going_on * unclicked)
+        went_on[continuations[number]] += weight
+        for place in range(starts[number], starts[number + 1]):
+            more_looks[items[place]] += weight
 
 
 def _unread_displays(cube: ClickCube) -> _Unread | None:
@@ -134,13 +180,11 @@ def _unread_displays(cube: ClickCube) -> _Unread | None:
     is_below = is_below[kept]
     owner, positions = np.nonzero(is_below)
     n_below = is_below.sum(axis=1)
-    starts = np.concatenate([[0], np.cumsum(n_below)[:-1]]).astype(np.int64) if kept.size else n_below
     types = lists.user_type[kept]
     return _Unread(
         (lists.visits * scale[lists.user_type])[kept],
         types * n_positions + last[kept],
-        starts,
-        n_below,
+        np.concatenate([[0], np.cumsum(n_below)]).astype(np.int64),
         types[owner] * n_items + lists.items[kept][owner, positions],
     )
 
@@ -185,7 +229,7 @@ def estimate_dependent_click(cube: ClickCube, parameters: ModelParameters, level
             continue
         visits = cube.visits.visits[cube.visits.user_type == i].sum()
         covariance = _covariance(own, mu, parameters.attention[i], visits / own.visits.sum())
-        variances = np.diag(covariance)
+        variances = covariance.variances
         estimates.item_intervals[i] = _log_odds_ends(mu, variances[: mu.size], looks, level)
         ends = _log_odds_ends(parameters.attention[i], variances[mu.size :], clicks[i], level)
         intervals[i, is_known] = ends[is_known]
@@ -233,26 +277,59 @@ def _scores(lists: CubeLists, appeal: Floats, continuation: Floats) -> tuple[Ind
     return indices, np.concatenate([by_appeal, by_continuation], axis=1)
 
 
-def _covariance(lists: CubeLists, appeal: Floats, continuation: Floats, scale: float) -> Floats:
-    """Return the inverse of the information, the sum of squared scores; infinite variances without."""
+@compiled
+def _add_squares(indices: Indices, scores: Floats, weights: Floats, matrix: Floats) -> None:
+    """Add w s sᵀ of each list to the lower triangle of a matrix.
+
+    Parameters
+    ----------
+    indices, scores
+        Parameters of each list and derivatives by them, shape (L, P).
+    weights
+        w, shape (L,).
+    matrix
+        Shape (M + K, M + K), written.
+    """
+    n_lists, n_entries = indices.shape
+    for number in range(n_lists):
+        for one in range(n_entries):
+            score = weights[number] * scores[number, one]
+            if score == 0.0:
+                continue
+            row = indices[number, one]
+            for other in range(n_entries):
+                if indices[number, other] <= row:
+                    matrix[row, indices[number, other]] += score * scores[number, other]
+
+
+class _Covariance(NamedTuple):
+    """Covariance of μ and λ: the inverse of the information, the sum of squared scores."""
+
+    variances: Floats  # (P,) infinite without information
+    root: Floats  # (P, R) with root rootᵀ the covariance; 0 without information
+
+
+def _covariance(lists: CubeLists, appeal: Floats, continuation: Floats, scale: float) -> _Covariance:
+    """Return the covariance of the parameters of one user type."""
     size = appeal.size + continuation.size
-    matrix: Floats
     indices, scores = _scores(lists, appeal, continuation)
+    weights = lists.visits * scale
     if size > _MAX_INFORMATION_SIZE:
-        squares = (scores**2 * (lists.visits * scale)[:, None]).ravel()
-        matrix = np.diag(np.asarray(np.bincount(indices.ravel(), squares, size), dtype=np.float64))
-    else:
-        matrix = np.zeros((size, size))
-        for start in range(0, lists.fold.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            dense = np.zeros((indices[part].shape[0], size))
-            np.add.at(dense, (np.arange(dense.shape[0])[:, None], indices[part]), scores[part])
-            matrix += dense.T @ (dense * (lists.visits[part] * scale)[:, None])
-    diagonal = np.diag(matrix)
-    kept = np.flatnonzero(diagonal > 1e-9)
-    covariance = np.diag(np.where(diagonal > 1e-9, 0.0, np.inf))
-    covariance[np.ix_(kept, kept)] = np.linalg.pinv(matrix[np.ix_(kept, kept)], hermitian=True)
-    return np.asarray(covariance)
+        squares = (scores**2 * weights[:, None]).ravel()
+        information = np.asarray(np.bincount(indices.ravel(), squares, size), dtype=np.float64)
+        is_known = information > _MIN_INFORMATION
+        variances = np.divide(1.0, information, out=np.full(size, np.inf), where=is_known)
+        return _Covariance(variances, np.sqrt(np.where(is_known, variances, 0.0))[:, None])
+    matrix = np.zeros((size, size))
+    _add_squares(indices, scores, weights, matrix)
+    kept = np.flatnonzero(np.diag(matrix) > _MIN_INFORMATION)
+    block = matrix[np.ix_(kept, kept)]
+    values, vectors = np.linalg.eigh(block)  # reads the lower triangle
+    is_known = values > _SINGULAR * values.max(initial=0.0)
+    variances, root = np.full(size, np.inf), np.zeros((size, kept.size))
+    root[kept] = vectors * np.where(is_known, 1.0 / np.sqrt(np.where(is_known, values, 1.0)), 0.0)
+    variances[kept] = (root[kept] ** 2).sum(axis=1)
+    return _Covariance(variances, root)
 
 
 def _log_odds_ends(estimates: Floats, variances: Floats, looks: Floats, level: float) -> Floats:
@@ -274,7 +351,7 @@ def _worth(
     lists: CubeLists,
     parameters: ModelParameters,
     user_type: int,
-    covariance: Floats,
+    covariance: _Covariance,
     level: float,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
@@ -282,9 +359,11 @@ def _worth(
     chosen = rng.choice(lists.fold.size, min(_WORTH_LISTS, lists.fold.size), replace=False)
     items, visits = lists.items[chosen], lists.visits[chosen]
     mu, lam = parameters.appeal[user_type], parameters.attention[user_type]
-    scale = np.sqrt(np.where(np.isfinite(np.diag(covariance)), np.diag(covariance).clip(0.0), 0.0))
-    values, vectors = np.linalg.eigh(np.where(np.isfinite(covariance), covariance, 0.0))
-    noise = rng.standard_normal((_PARAMETER_SAMPLES, values.size)) * np.sqrt(values.clip(0.0)) @ vectors.T
+    if covariance.root.shape[1] == 1:  # of independent parameters
+        noise = rng.standard_normal((_PARAMETER_SAMPLES, covariance.root.shape[0])) * covariance.root[:, 0]
+    else:
+        noise = rng.standard_normal((_PARAMETER_SAMPLES, covariance.root.shape[1])) @ covariance.root.T
+    scale = np.sqrt(np.where(np.isfinite(covariance.variances), covariance.variances, 0.0))
     noise = np.clip(noise, -4 * scale, 4 * scale)
     average = _average_examination(items, visits, mu, lam)
     samples = np.stack(

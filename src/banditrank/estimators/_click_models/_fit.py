@@ -357,7 +357,7 @@ def fit_click_model(
     fitted = _with_one_type(cube) if shared_positions else cube
     selection = select_click_model(fitted) if model == "auto" else None
     name = selection.model if selection is not None else check_model(model)
-    parameters = MODELS[name].fit(fitted)
+    parameters = MODELS[name].fit(fitted, None)
     estimates = MODELS[name].estimate(fitted, parameters, level)
     if lacks_misses(*cell_tables(cube)):
         estimates = empty_estimates(fitted, parameters)._replace(notes=(_ALL_CLICKED_NOTE,))
@@ -369,8 +369,8 @@ def fit_click_model(
     if selection is not None:
         held = selection.held_out
     elif held_out:
-        by_fold = held_out_scores(fitted, name)
-        held = None if by_fold is None else by_fold.total()
+        by_model = held_out_scores(fitted, [name])
+        held = None if by_model is None else by_model[name].total()
     if shared_positions:
         estimates = _split_types(estimates, n_types, len(cube.items))
     return ClickModelFit(

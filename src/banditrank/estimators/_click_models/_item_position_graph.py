@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._compilation import compiled
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -67,17 +69,37 @@ def find_components(displays: Floats, clicks: Floats) -> GraphComponents:
     return GraphComponents(of_column, of_item, len(by_clicks))
 
 
+@compiled
+def _label_columns(edges: Booleans, labels: Indices) -> None:
+    """Write the smallest column of the component of each column.
+
+    Parameters
+    ----------
+    edges
+        Shape (M, C).
+    labels
+        Shape (C,), initially the number of each column, or −1 without edges; written.
+    """
+    n_items, n_columns = edges.shape
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for item in range(n_items):
+            smallest = n_columns
+            for column in range(n_columns):
+                if edges[item, column]:
+                    smallest = min(smallest, labels[column])
+            for column in range(n_columns):
+                if edges[item, column] and labels[column] != smallest:
+                    labels[column] = smallest
+                    has_changed = True
+
+
 def _connect(edges: Booleans) -> Indices:
     """Return a label for each column, equal for connected columns; −1 for columns without edges."""
-    n_columns = edges.shape[1]
-    reach = (edges.T.astype(np.float64) @ edges) > 0  # (C, C)
-    labels = np.where(edges.any(axis=0), np.arange(n_columns), n_columns)
-    for _ in range(n_columns):
-        smallest = np.where(reach, labels, n_columns).min(axis=1, initial=n_columns)
-        if (smallest == labels).all():
-            break
-        labels = smallest
-    return np.where(labels == n_columns, -1, labels)
+    labels = np.where(edges.any(axis=0), np.arange(edges.shape[1]), -1)
+    _label_columns(np.ascontiguousarray(edges), labels)
+    return labels
 
 
 def joining_items(displays: Floats, clicks: Floats) -> list[int]:

@@ -19,18 +19,25 @@ class FittedModel(NamedTuple):
     Attributes
     ----------
     fit
-        Return the parameters of maximum likelihood.
+        Return the parameters of maximum likelihood, for those of a similar log to start from, or None.
     estimate
         Return estimates with intervals for them, and a confidence level.
     """
 
-    fit: Callable[[ClickCube], ModelParameters]
+    fit: Callable[[ClickCube, ModelParameters | None], ModelParameters]
     estimate: Callable[[ClickCube, ModelParameters, float], ModelEstimates]
 
 
+def _without_start(
+    fit: Callable[[ClickCube], ModelParameters],
+) -> Callable[[ClickCube, ModelParameters | None], ModelParameters]:
+    """Return a fit that needs no parameters to start from as one that is given them."""
+    return lambda cube, _: fit(cube)
+
+
 MODELS: dict[ClickModelName, FittedModel] = {
-    "cascade": FittedModel(fit_cascade, estimate_cascade),
-    "single-look": FittedModel(fit_single_look, estimate_single_look),
+    "cascade": FittedModel(_without_start(fit_cascade), estimate_cascade),
+    "single-look": FittedModel(_without_start(fit_single_look), estimate_single_look),
     "position-based": FittedModel(fit_position_based, estimate_position_based),
     "dependent-click": FittedModel(fit_dependent_click, estimate_dependent_click),
     "user-browsing": FittedModel(fit_user_browsing, estimate_user_browsing),

@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._compilation import compiled
 from banditrank.errors import UnknownNameError
 
 Floats = NDArray[np.float64]
@@ -36,7 +37,6 @@ MODEL_NAMES: tuple[ClickModelName, ...] = get_args(ClickModelName)
 MIN_PROBABILITY = 1e-12
 """Floor of the probabilities whose logarithm is taken."""
 
-_CHUNK = 4096  # lists whose probabilities are computed together, within the processor's cache
 _MIN_ATTENTION = 1e-4  # of a position that was never clicked in the data of the fit, for new data
 
 
@@ -92,11 +92,7 @@ class ModelParameters:
             return appeal * self.attention[user_type, :n_positions]
         result = np.empty((n, n_positions))
         if self.model == "user-browsing":
-            for i in np.unique(user_type):  # γ of one type is broadcast, not copied for each list
-                chosen = np.flatnonzero(user_type == i)
-                for start in range(0, chosen.size, _CHUNK):
-                    part = chosen[start : start + _CHUNK]
-                    result[part] = _browse(appeal[part], self.attention[i])
+            _browse(user_type, appeal, self.attention, np.empty(n_positions + 1), result)
             return result
         examined = np.ones(n)
         for k in range(n_positions):
@@ -144,27 +140,34 @@ class ModelParameters:
         return 0.0 if self.model == "cascade" else self.attention[user_type, position]
 
 
-def _browse(appeal: Floats, examination: Floats) -> Floats:
-    """Return the probability of a click at each position, shape (L, K), by the last click above.
+@compiled
+def _browse(user_type: Indices, appeal: Floats, examination: Floats, reached: Floats, result: Floats) -> None:
+    """Write the probability of a click at each position of lists, by the last click above.
 
     Parameters
     ----------
+    user_type
+        Shape (L,).
     appeal
         Of the item at each position, shape (L, K).
     examination
-        γ of the user type, shape (K, K).
+        γ, shape (N, K, K).
+    reached
+        Probability of each last click above, shape (K + 1,), scratch.
+    result
+        Shape (L, K), written.
     """
-    result = np.empty(appeal.shape)
-    columns = appeal.T.copy()  # (K, L)
-    reached = np.zeros((appeal.shape[1] + 1, appeal.shape[0]))  # probability of each last click above
-    reached[0] = 1.0
-    for k, of_items in enumerate(columns):
-        gamma = examination[: k + 1, k]
-        clicked = (gamma @ reached[: k + 1]) * of_items
-        reached[: k + 1] *= 1.0 - np.outer(gamma, of_items)
-        reached[k + 1] = clicked
-        result[:, k] = clicked
-    return result
+    for row in range(user_type.size):
+        gamma = examination[user_type[row]]
+        reached[0] = 1.0
+        for k in range(appeal.shape[1]):
+            clicked = 0.0
+            for above in range(k + 1):
+                with_click = reached[above] * gamma[above, k] * appeal[row, k]
+                clicked += with_click
+                reached[above] -= with_click
+            reached[k + 1] = clicked
+            result[row, k] = clicked
 
 
 def check_model(model: str) -> ClickModelName:

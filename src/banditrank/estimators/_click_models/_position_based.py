@@ -14,13 +14,21 @@ from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._click_models._rank_one import RankOneFit, fit_rank_one, rank_one_intervals
 
 
-def fit_position_based(cube: ClickCube) -> ModelParameters:
-    """Return κ and μ of maximum likelihood."""
+def fit_position_based(cube: ClickCube, start: ModelParameters | None = None) -> ModelParameters:
+    """Return κ and μ of maximum likelihood.
+
+    Parameters
+    ----------
+    cube
+        The counts of a log.
+    start
+        Parameters of a similar log, to start from.
+    """
     displays, clicks = cell_tables(cube)
     kappa = np.ones((displays.shape[0], displays.shape[2]))
     appeal = np.zeros(displays.shape[:2])
     for i in range(displays.shape[0]):
-        fit = fit_rank_one(displays[i], clicks[i])
+        fit = fit_rank_one(displays[i], clicks[i], None if start is None else start.attention[i])
         kappa[i], appeal[i] = fit.gamma, fit.means
     looks = np.einsum("ijk,ik->ij", displays, kappa)
     return ModelParameters("position-based", appeal, kappa, looks)

@@ -5,20 +5,23 @@ information about ln γ after eliminating ln μ is the graph Laplacian L = diag(
 the variance of ln γ_c / γ_d is the effective resistance (e_c − e_d)ᵀ L⁺ (e_c − e_d).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._compilation import compiled
 from banditrank.estimators._binomial_likelihood import maximize_rank_one
 from banditrank.estimators._click_models._item_position_graph import GraphComponents, find_components
-from banditrank.estimators._position_based_intervals import position_based_intervals
+from banditrank.estimators._position_based_intervals import eliminate_means, position_based_intervals
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 _TOLERANCE = 1e-9
 _FIRST_SWEEPS = 8  # of coordinate ascent before Newton's method, and after it
+_MIN_START = 1e-6
 _MAX_NEWTON_STEPS = 50
 _MAX_HALVINGS = 30
 _MAX_STEP = 10.0  # of logarithms
@@ -54,21 +57,26 @@ class RankOneIntervals(NamedTuple):
         Shapes (C,) and (C, 2).
     means, mean_ends
         Shapes (M,) and (M, 2).
+    covariance
+        Of the logarithms of γ of the main component, shape (D, D), in the order of its columns.
     """
 
     gamma: Floats
     gamma_ends: Floats
     means: Floats
     mean_ends: Floats
+    covariance: Floats
 
 
-def fit_rank_one(displays: Floats, clicks: Floats) -> RankOneFit:
+def fit_rank_one(displays: Floats, clicks: Floats, start: Floats | None = None) -> RankOneFit:
     """Return the factors of maximum likelihood.
 
     Parameters
     ----------
     displays, clicks
         Shape (M, C).
+    start
+        γ of a similar table, shape (C,), to start from.
 
     Examples
     --------
@@ -80,7 +88,11 @@ def fit_rank_one(displays: Floats, clicks: Floats) -> RankOneFit:
     is_used = displays.any(axis=0)
     gamma, means = np.ones(displays.shape[1]), np.zeros(displays.shape[0])
     if is_used.any():
-        gamma[is_used], means = _maximize(displays[:, is_used], np.minimum(clicks, displays)[:, is_used])
+        gamma[is_used], means = _maximize(
+            displays[:, is_used],
+            np.minimum(clicks, displays)[:, is_used],
+            None if start is None else np.maximum(start[is_used], _MIN_START),
+        )
     components = find_components(displays, clicks)
     largest = gamma[components.of_column == 0].max(initial=0.0)
     if largest > 0:
@@ -88,11 +100,15 @@ def fit_rank_one(displays: Floats, clicks: Floats) -> RankOneFit:
     return RankOneFit(gamma, means, components)
 
 
-def _maximize(displays: Floats, clicks: Floats) -> tuple[Floats, Floats]:
+def _maximize(displays: Floats, clicks: Floats, start: Floats | None) -> tuple[Floats, Floats]:
     """Return γ and μ by coordinate ascent, then Newton's method, then ascent to keep factors in [0, 1]."""
     by_column, clicks_by_column = np.ascontiguousarray(displays.T), np.ascontiguousarray(clicks.T)
     gamma, means = maximize_rank_one(
-        by_column, clicks_by_column, tolerance=_TOLERANCE, max_iterations=_FIRST_SWEEPS
+        by_column,
+        clicks_by_column,
+        tolerance=_TOLERANCE,
+        max_iterations=_FIRST_SWEEPS if start is None else 1,
+        initial_looks=start,
     )
     rows, columns = np.flatnonzero(clicks.any(axis=1)), np.flatnonzero(clicks.any(axis=0))
     if not rows.size:
@@ -109,6 +125,96 @@ def _maximize(displays: Floats, clicks: Floats) -> tuple[Floats, Floats]:
     )
 
 
+@compiled
+def _differentiate(
+    misses: Floats,
+    gamma: Floats,
+    means: Floats,
+    scaled: Floats,
+    item_weights: Floats,
+    item_slopes: Floats,
+    column_weights: Floats,
+    column_slopes: Floats,
+) -> float:
+    """Write derivatives of Σ F ln(1 − μ γ) by the logarithms of the factors; return the sum.
+
+    Parameters
+    ----------
+    misses
+        F, shape (M, C).
+    gamma, means
+        Shapes (C,) and (M,).
+    scaled
+        Weights w = F p / (1 − p)² over the root of their sum for the item, shape (M, C), written.
+    item_weights, item_slopes
+        Sums over columns of w and of F p / (1 − p), shape (M,), written.
+    column_weights, column_slopes
+        Sums over items, shape (C,), written.
+
+    Returns
+    -------
+    float
+        −∞ if a cell with misses has a probability of 1 or more.
+    """
+    n_items, n_columns = misses.shape
+    total = 0.0
+    column_weights[:] = 0.0
+    column_slopes[:] = 0.0
+    for j in range(n_items):
+        item_weights[j] = 0.0
+        item_slopes[j] = 0.0
+        for c in range(n_columns):
+            chance = gamma[c] * means[j]
+            scaled[j, c] = 0.0
+            if misses[j, c] > 0.0:
+                if chance >= 1.0:
+                    return -np.inf
+                chance = min(chance, _MAX_PROBABILITY)
+                total += misses[j, c] * math.log1p(-chance)
+                share = 1.0 / (1.0 - chance)
+                slope = misses[j, c] * chance * share
+                scaled[j, c] = slope * share
+                item_slopes[j] += slope
+                column_slopes[c] += slope
+            elif chance > _MAX_CHANCE:
+                return -np.inf
+        for c in range(n_columns):
+            item_weights[j] += scaled[j, c]
+            column_weights[c] += scaled[j, c]
+        item_weights[j] = max(item_weights[j], 1e-300)
+        root = math.sqrt(item_weights[j])
+        for c in range(n_columns):
+            scaled[j, c] /= root
+    return total
+
+
+class _Derivatives:
+    """Value and derivatives of the log-likelihood of a table at given factors."""
+
+    def __init__(self, displays: Floats, clicks: Floats) -> None:
+        n_items, n_columns = displays.shape
+        self._misses = np.ascontiguousarray(displays - clicks)
+        self._item_clicks, self._column_clicks = clicks.sum(axis=1), clicks.sum(axis=0)
+        self._scaled = np.empty((n_items, n_columns))
+        self._of_items, self._of_columns = np.empty((2, n_items)), np.empty((2, n_columns))  # weights, slopes
+
+    def evaluate(self, log_gamma: Floats, log_means: Floats) -> float:
+        """Move to factors; return the log-likelihood, −∞ outside of its domain."""
+        gamma, means = (np.exp(np.minimum(logs, 50.0)) for logs in (log_gamma, log_means))
+        missed = _differentiate(self._misses, gamma, means, self._scaled, *self._of_items, *self._of_columns)
+        return float(self._item_clicks @ log_means + self._column_clicks @ log_gamma + missed)
+
+    def newton_step(self) -> tuple[Floats, Floats]:
+        """Return the step of the logarithms of γ and μ, the latter eliminated from the equations."""
+        (item_weights, item_slopes), (column_weights, column_slopes) = self._of_items, self._of_columns
+        item_gradient, roots = self._item_clicks - item_slopes, np.sqrt(item_weights)
+        laplacian = -(self._scaled.T @ self._scaled)
+        laplacian[np.diag_indices_from(laplacian)] += column_weights * (1 + _RIDGE) + 1e-12
+        right_side = self._column_clicks - column_slopes - (item_gradient / roots) @ self._scaled
+        step = np.linalg.solve(laplacian, right_side)
+        return step, (item_gradient - roots * (self._scaled @ step)) / item_weights
+
+
 def _newton(displays: Floats, clicks: Floats, gamma: Floats, means: Floats) -> Floats:
     """Return the γ that Newton's method finds on the scale of logarithms, with μ eliminated.
 
@@ -119,49 +225,26 @@ def _newton(displays: Floats, clicks: Floats, gamma: Floats, means: Floats) -> F
     gamma, means
         Initial factors, shapes (C,) and (M,), positive.
     """
-    misses, has_misses = displays - clicks, displays > clicks
-    item_clicks, column_clicks = clicks.sum(axis=1), clicks.sum(axis=0)
+    derivatives = _Derivatives(displays, clicks)
     log_gamma, log_means = np.log(gamma), np.log(means)
-
-    def chances_at(columns: Floats, items: Floats) -> Floats:
-        return np.asarray(np.exp(np.minimum(items[:, None] + columns, 50.0)))
-
-    def likelihood(columns: Floats, items: Floats, chances: Floats) -> float:
-        if (chances[has_misses] >= 1.0).any() or (chances > _MAX_CHANCE).any():
-            return -np.inf
-        missed = np.log1p(-np.minimum(chances, _MAX_PROBABILITY))
-        return float((item_clicks * items).sum() + (column_clicks * columns).sum() + (misses * missed).sum())
-
-    chances = chances_at(log_gamma, log_means)
-    value = likelihood(log_gamma, log_means, chances)
+    value = derivatives.evaluate(log_gamma, log_means)
     for _ in range(_MAX_NEWTON_STEPS):
-        share = 1.0 / (1.0 - np.minimum(chances, _MAX_PROBABILITY))
-        slopes = misses * chances * share  # (M, C)
-        weights = slopes * share
-        of_items = np.maximum(weights.sum(axis=1), 1e-300)
-        item_gradient = item_clicks - slopes.sum(axis=1)
-        shares = weights / of_items[:, None]
-        at_columns = weights.sum(axis=0)
-        laplacian = np.diag(at_columns * (1 + _RIDGE) + 1e-12) - weights.T @ shares
-        step = np.linalg.solve(laplacian, column_clicks - slopes.sum(axis=0) - shares.T @ item_gradient)
-        item_step = (item_gradient - weights @ step) / of_items
+        step, item_step = derivatives.newton_step()
         largest = max(np.abs(step).max(), np.abs(item_step).max())
         if not np.isfinite(largest):
             break
         size = min(1.0, _MAX_STEP / max(largest, 1e-300))
         for _ in range(_MAX_HALVINGS):
             columns, items = log_gamma + size * step, log_means + size * item_step
-            new_chances = chances_at(columns, items)
-            new_value = likelihood(columns, items, new_chances)
+            new_value = derivatives.evaluate(columns, items)
             if new_value >= value:
                 break
             size /= 2
         else:
             break
         gain = new_value - value
-        log_gamma, log_means, chances, value = columns, items, new_chances, new_value
-        moves = np.abs((item_step[:, None] + step) * (displays > 0))  # of ln p: scales may drift
-        if size * moves.max() <= _NEWTON_TOLERANCE or gain <= _MIN_GAIN:
+        log_gamma, log_means, value = columns, items, new_value
+        if gain <= _MIN_GAIN:
             break
     return np.asarray(np.exp(log_gamma - log_gamma.max()))
 
@@ -189,13 +272,16 @@ def rank_one_intervals(
     gamma_ends, mean_ends = np.full((gamma.size, 2), np.nan), np.full((means.size, 2), np.nan)
     columns = np.flatnonzero(fit.components.of_column == 0)
     if columns.size < 2 and not (columns.size == 1 and is_single):
-        return RankOneIntervals(gamma, gamma_ends, means, mean_ends)
+        return RankOneIntervals(gamma, gamma_ends, means, mean_ends, np.zeros((columns.size,) * 2))
     of_item = fit.components.of_item
     is_unclicked = (clicks.sum(axis=1) == 0) & displays[:, columns].any(axis=1)
     rows = np.flatnonzero((of_item == 0) | is_unclicked)
     part, part_clicks = displays[np.ix_(rows, columns)], clicks[np.ix_(rows, columns)]
     chosen_gamma, chosen_means = fit.gamma[columns], np.minimum(fit.means[rows], 1.0)
-    ends, row_ends = position_based_intervals(part, part_clicks, chosen_gamma, chosen_means, level)
+    information = eliminate_means(part, chosen_gamma, chosen_means)
+    ends, row_ends = position_based_intervals(
+        part, part_clicks, chosen_gamma, chosen_means, level, information
+    )
     is_open = (row_ends[:, 0] <= 0) & (row_ends[:, 1] >= 1)
     means[rows], mean_ends[rows] = (
         np.where(is_open, np.nan, chosen_means),
@@ -207,4 +293,4 @@ def rank_one_intervals(
             np.where(is_open, np.nan, chosen_gamma),
             np.where(is_open[:, None], np.nan, ends),
         )
-    return RankOneIntervals(gamma, gamma_ends, means, mean_ends)
+    return RankOneIntervals(gamma, gamma_ends, means, mean_ends, information.covariance)

@@ -7,6 +7,7 @@ parameters is chosen.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from banditrank.estimators._click_models._estimates_of_model import (
 )
 from banditrank.estimators._click_models._item_position_graph import find_components
 from banditrank.estimators._click_models._models import MODELS
-from banditrank.estimators._click_models._parameters import ClickModelName
+from banditrank.estimators._click_models._parameters import ClickModelName, ModelParameters
 from banditrank.estimators._click_models._position_based import fit_position_based
 from banditrank.estimators._click_models._scores import FoldScores, ModelScores, score_by_fold
 from banditrank.estimators._distributions import student_quantile
@@ -152,37 +153,45 @@ def select_click_model(cube: ClickCube) -> ClickModelSelection:
     names: tuple[ClickModelName, ...] = (
         ("position-based", "dependent-click", "user-browsing") if has_several else ("cascade", "single-look")
     )
-    scores = {name: held_out_scores(cube, name) for name in names}
-    if any(score is None for score in scores.values()):
+    scores = held_out_scores(cube, names)
+    if scores is None:
         statement = "too few visits to hold some out: the model is an assumption"
         model = names[0] if has_several else names[-1]
         return ClickModelSelection(model, False, model, statement, (), None)
-    known = {name: score for name, score in scores.items() if score is not None}
-    chosen, reason, is_sure = _choose(known)
+    chosen, reason, is_sure = _choose(scores)
     order = sorted(names, key=lambda name: name != chosen)
-    comparisons = tuple(_compare(known[chosen], known[name], name) for name in order)
-    describing = max(names, key=lambda name: known[name].conditional.sum())
+    comparisons = tuple(_compare(scores[chosen], scores[name], name) for name in order)
+    describing = max(names, key=lambda name: scores[name].conditional.sum())
     statement = _statement(chosen, comparisons[1:], reason)
     if not has_several:
         statement += ". " + _single_click_statement(cube)
-    return ClickModelSelection(chosen, is_sure, describing, statement, comparisons, known[chosen].total())
+    return ClickModelSelection(chosen, is_sure, describing, statement, comparisons, scores[chosen].total())
 
 
-def held_out_scores(cube: ClickCube, model: ClickModelName) -> FoldScores | None:
-    """Return the scores of each fold by the fit to the other groups of folds; None if there is one group."""
+def held_out_scores(
+    cube: ClickCube, models: Sequence[ClickModelName]
+) -> dict[ClickModelName, FoldScores] | None:
+    """Return the scores of each fold by the fits to the other groups of folds; None if there is one group.
+
+    The fit to one group starts from that to the group before.
+    """
     cube = cube.split_folds(np.random.default_rng(0))
     groups = [range(group, N_FOLDS, N_GROUPS) for group in range(N_GROUPS)]
     used = set(np.unique(cube.cells.fold).tolist())
     groups = [group for group in groups if used & set(group)]
     if len(groups) < 2:
         return None
-    total: FoldScores | None = None
+    totals: dict[ClickModelName, FoldScores] = {}
+    fits: dict[ClickModelName, ModelParameters] = {}
     for group in groups:
-        training = cube.select(folds=sorted(used - set(group)))
-        parameters = MODELS[model].fit(training).smoothed()
-        scores = score_by_fold(parameters, cube.select(folds=list(group)))
-        total = scores if total is None else FoldScores(*(a + b for a, b in zip(total, scores, strict=True)))
-    return total
+        training, held_out = (cube.select(folds=folds) for folds in (sorted(used - set(group)), list(group)))
+        for model in models:
+            fits[model] = MODELS[model].fit(training, fits.get(model))
+            scores = score_by_fold(fits[model].smoothed(), held_out)
+            if model in totals:
+                scores = FoldScores(*(a + b for a, b in zip(totals[model], scores, strict=True)))
+            totals[model] = scores
+    return totals
 
 
 def _assumption(cube: ClickCube) -> str | None:

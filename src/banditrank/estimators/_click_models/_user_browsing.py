@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from banditrank.counts._click_cube import MAX_DENSE_CELLS, ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._estimates_of_model import ModelEstimates, empty_estimates
-from banditrank.estimators._click_models._item_position_graph import find_components
+from banditrank.estimators._click_models._item_position_graph import GraphComponents, find_components
 from banditrank.estimators._click_models._parameters import ModelParameters
-from banditrank.estimators._click_models._rank_one import RankOneFit, fit_rank_one, rank_one_intervals
-from banditrank.estimators._position_based_intervals import eliminate_means
+from banditrank.estimators._click_models._rank_one import (
+    RankOneFit,
+    RankOneIntervals,
+    fit_rank_one,
+    rank_one_intervals,
+)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -57,14 +61,23 @@ def browsing_tables(cube: ClickCube) -> tuple[Floats, Floats]:
     return displays, clicks
 
 
-def fit_user_browsing(cube: ClickCube) -> ModelParameters:
-    """Return γ and μ of maximum likelihood."""
+def fit_user_browsing(cube: ClickCube, start: ModelParameters | None = None) -> ModelParameters:
+    """Return γ and μ of maximum likelihood.
+
+    Parameters
+    ----------
+    cube
+        The counts of a log.
+    start
+        Parameters of a similar log, to start from.
+    """
     displays, clicks = browsing_tables(cube)
     above, position = browsing_columns(cube.n_positions)
     gamma = np.ones((displays.shape[0], cube.n_positions, cube.n_positions))
     appeal, looks = np.zeros(displays.shape[:2]), np.zeros(displays.shape[:2])
     for i in range(displays.shape[0]):
-        fit = fit_rank_one(displays[i], clicks[i])
+        first = None if start is None else start.attention[i, above, position]
+        fit = fit_rank_one(displays[i], clicks[i], first)
         gamma[i, above, position], appeal[i] = fit.gamma, fit.means
         looks[i] = displays[i] @ fit.gamma
     return ModelParameters("user-browsing", appeal, gamma, looks)
@@ -85,7 +98,7 @@ def estimate_user_browsing(cube: ClickCube, parameters: ModelParameters, level: 
         found = rank_one_intervals(displays[i], clicks[i], fit, level, is_single=cube.n_positions == 1)
         examination[i, above, position], intervals[i, above, position] = found.gamma, found.gamma_ends
         estimates.item_appeal[i], estimates.item_intervals[i] = found.means, found.mean_ends
-        worth = _worth(displays[i], fit, found.gamma, position, level)
+        worth = _worth(displays[i], components, found, position, level)
         estimates.position_worth[i], estimates.position_intervals[i] = worth
         vertices = (components.of_column >= 0).sum() + (components.of_item >= 0).sum()
         n_parameters += int(vertices) - components.n_components
@@ -95,14 +108,14 @@ def estimate_user_browsing(cube: ClickCube, parameters: ModelParameters, level: 
 
 
 def _worth(
-    displays: Floats, fit: RankOneFit, gamma: Floats, position: Indices, level: float
+    displays: Floats, components: GraphComponents, found: RankOneIntervals, position: Indices, level: float
 ) -> tuple[Floats, Floats]:
     """Return the average examination of each position, relative to the largest, and its interval.
 
     It is identified at positions all of whose columns with displays are identified. The shares of the last
     clicks are those of the log.
     """
-    n_positions = int(position.max()) + 1
+    n_positions, gamma = int(position.max()) + 1, found.gamma
     worth, ends = np.full(n_positions, np.nan), np.full((n_positions, 2), np.nan)
     in_columns = displays.sum(axis=0)
     at_positions = np.bincount(position, in_columns, n_positions)
@@ -119,13 +132,8 @@ def _worth(
     gradients = np.zeros((n_positions, gamma.size))  # of the logarithm of the average, by ln γ
     gradients[position, np.arange(gamma.size)] = parts
     gradients /= np.maximum(sums, 1e-300)[:, None]
-    columns = np.flatnonzero(fit.components.of_column == 0)
-    rows = displays[:, columns].any(axis=1)
-    covariance = eliminate_means(
-        displays[np.ix_(rows, columns)], fit.gamma[columns], np.minimum(fit.means[rows], 1.0)
-    ).covariance
-    contrasts = (gradients - gradients[top])[:, columns]
-    variances = ((contrasts @ covariance) * contrasts).sum(axis=1)
+    contrasts = (gradients - gradients[top])[:, components.of_column == 0]
+    variances = ((contrasts @ found.covariance) * contrasts).sum(axis=1)
     half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(np.maximum(variances, 0.0))
     worth = worth / worth[top]
     ends[:, 0], ends[:, 1] = worth * np.exp(-half), np.minimum(worth * np.exp(half), 1.0)

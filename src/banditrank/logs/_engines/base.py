@@ -21,8 +21,8 @@ class CountEngine(Protocol):
 
     dialect: Dialect
 
-    def load(self, source: "LogFiles | Any") -> dict[str, ColumnKind]:
-        """Create the view ``source`` of files or a table of Arrow; return its columns."""
+    def load(self, source: "LogFiles | Any", name: str = "source") -> dict[str, ColumnKind]:
+        """Create a view of files or a table of Arrow; return its columns."""
         ...
 
     def create_view(self, name: str, query: str) -> None:

@@ -38,13 +38,13 @@ class DuckDBEngine:
         self._session = session
         self.dialect = DUCKDB_DIALECT
 
-    def load(self, source: LogFiles | Any) -> dict[str, ColumnKind]:
-        """Create the view ``source``; return its columns."""
+    def load(self, source: LogFiles | Any, name: str = "source") -> dict[str, ColumnKind]:
+        """Create a view; return its columns."""
         if isinstance(source, LogFiles):
-            self._session.run(f"CREATE VIEW source AS FROM {self._reader(source)}")
+            self._session.run(f"CREATE VIEW {name} AS FROM {self._reader(source)}")
         else:
-            self._session.register("source", source)
-        described = self._session.run("DESCRIBE SELECT * FROM source")
+            self._session.register(name, source)
+        described = self._session.run(f"DESCRIBE SELECT * FROM {name}")  # noqa: S608 - a constant
         return {name: _kind(type_name) for name, type_name, *_ in described}
 
     def create_view(self, name: str, query: str) -> None:

@@ -45,6 +45,10 @@ _KINDS: dict[str, ColumnKind] = {
     "timestamp_ntz": "time",
     "date": "time",
 }
+_VIEWS = (
+    *("source", "log_rows", "user_rows", "user_attributes"),
+    *("all_rows", "log", "visits", "joined", "duplicates", "flagged"),
+)
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",
@@ -68,14 +72,14 @@ class SparkEngine:
         self._cached: list[Any] = []
         self.dialect = SPARK_DIALECT
 
-    def load(self, source: LogFiles | Any) -> dict[str, ColumnKind]:
-        """Create the view ``source``; return its columns."""
+    def load(self, source: LogFiles | Any, name: str = "source") -> dict[str, ColumnKind]:
+        """Create a view; return its columns."""
         if not isinstance(source, LogFiles):
             raise InvalidInputError("log", "must be files for the engine spark", type(source).__name__)
         with self._one_line_errors():
             frame = self._read(source)
-            frame.createOrReplaceTempView("source")
-            return {name: _kind(type_name) for name, type_name in frame.dtypes}
+            frame.createOrReplaceTempView(name)
+            return {column: _kind(type_name) for column, type_name in frame.dtypes}
 
     def _read(self, files: LogFiles) -> Any:
         paths = [path if "://" in path else Path(path).absolute().as_uri() for path in files.paths]
@@ -119,7 +123,7 @@ class SparkEngine:
         with contextlib.suppress(Exception):
             for frame in self._cached:
                 frame.unpersist()
-            for name in ("source", "all_rows", "log", "visits", "joined", "duplicates", "flagged"):
+            for name in _VIEWS:
                 self._session.catalog.dropTempView(name)
 
     @contextlib.contextmanager
