@@ -26,7 +26,9 @@ MAX_DENSE_SIZE = 2**25
 MAX_EVENTS = 2**22
 """Number of events from which on they are added up."""
 
-_N_BITS = 63  # of the positions of a visit: 0 to 62
+MAX_ROWS_OF_VISIT = 63
+"""Maximum number of rows of a visit: positions are 0 to 62, each once."""
+
 _GROWTH = 1.5  # of an axis of the dense array
 _CLICKED, _EXAMINED, _LAST = 1, 2, 4  # bits of an event below its key
 
@@ -119,7 +121,7 @@ def _add_visits(
                 n_clicks += 1
         masks[visit] = mask
         by_clicks[group, n_clicks] += 1
-        first, last = _N_BITS, _N_BITS
+        first, last = MAX_ROWS_OF_VISIT, MAX_ROWS_OF_VISIT
         if mask:
             first, last = _bit_length(mask & -mask) - 1, _bit_length(mask) - 1
         for row in range(starts[visit], starts[visit + 1]):
@@ -162,6 +164,27 @@ def _count_events(events: Indices, keys: Indices, counts: NDArray[np.int32]) -> 
         counts[n_keys - 1, 2] += (event & _EXAMINED) >> 1
         counts[n_keys - 1, 3] += (event & _LAST) >> 2
     return n_keys
+
+
+@compiled
+def _renumber(events: Indices, groups: Indices, items: Indices, item_bits: int) -> None:
+    """Replace the numbers of groups and items in events.
+
+    Parameters
+    ----------
+    events
+        Shape (n,), written.
+    groups, items
+        New numbers; those of items stay if there are none.
+    item_bits
+        Number of bits for the new number of an item.
+    """
+    for place in range(events.size):
+        event = events[place]
+        item = (event >> 15) & (MAX_ITEMS - 1)
+        if items.size > 0:
+            item = items[item]
+        events[place] = ((groups[event >> 43] << item_bits | item) << 15) | (event & 0x7FFF)
 
 
 @compiled
@@ -211,6 +234,14 @@ class _KeyCounts(NamedTuple):
         counts = np.zeros((keys.size, 4), dtype=np.int32)
         counts[:, 0] = counts[:, 2] = displays
         return cls(keys, counts)
+
+    def renumbered(self, groups: Indices, items: Indices, item_bits: int) -> "_KeyCounts":
+        """Return the counts with other numbers of groups and items; see `_renumber`."""
+        keys = self.keys << 3
+        _renumber(keys, groups, items, item_bits)
+        keys >>= 3
+        order = np.argsort(keys)
+        return _KeyCounts(keys[order], self.counts[order])
 
     def plus(self, other: "_KeyCounts") -> "_KeyCounts":
         """Return the sum of both."""
@@ -347,36 +378,26 @@ class VisitTable:
         group_rank, item_rank
             Numbers that replace those of the groups and items, each another one; by default they stay.
         """
-        n_groups, n_items = self._by_clicks.shape[0], MAX_ITEMS
-        groups = np.arange(n_groups) if group_rank is None else group_rank
-        if item_rank is not None:
-            n_items = int(item_rank.max(initial=0)) + 1
-
-        def renumber(keys: Indices) -> Indices:
-            item = (keys >> 12) & (MAX_ITEMS - 1)
-            new = groups[keys >> 40] * n_items + (item if item_rank is None else item_rank[item])
-            return (new << 12) | (keys & 0xFFF)
-
+        groups = np.arange(len(self._by_clicks)) if group_rank is None else group_rank
+        items = np.zeros(0, dtype=np.int64) if item_rank is None else item_rank
+        item_bits = (items.size - 1 if items.size else MAX_ITEMS - 1).bit_length()
         if self._counted.keys.size:
             self._count_events()
-            keys = renumber(self._counted.keys)
-            order = np.argsort(keys)
-            counted = _KeyCounts(keys[order], self._counted.counts[order])
+            counted = self._counted.renumbered(groups, items, item_bits)
         else:
             events = self._events[: self._n_events]
-            counted = _KeyCounts.of_events((renumber(events >> 3) << 3) | (events & 7))
+            _renumber(events, groups, items, item_bits)
+            counted = _KeyCounts.of_events(events)
         self._events, self._n_events, self._counted = self._events[:0], 0, _NOTHING
         plain = self._dense_counts()
-        keys = renumber(plain.keys)
-        order = np.argsort(keys)
-        whole = counted.plus(_KeyCounts(keys[order], plain.counts[order]))
-        keys = whole.keys
+        self._dense = self._dense[:0]
+        keys, counts = counted.plus(plain.renumbered(groups, items, item_bits))
         return VisitCells(
-            (keys >> 12) // n_items,
-            (keys >> 12) % n_items,
+            keys >> (12 + item_bits),
+            (keys >> 12) & ((1 << item_bits) - 1),
             (keys >> 6) & 63,
             keys & 63,
-            *(whole.counts[:, column].astype(np.float64) for column in range(4)),
+            *(counts[:, column].astype(np.float64) for column in range(4)),
         )
 
     def visits(self) -> tuple[Indices, Indices, Floats]:
@@ -407,7 +428,7 @@ class VisitTable:
             old if new <= old else max(new, int(_GROWTH * old))
             for new, old in zip(wanted, self._shape, strict=True)
         )
-        shape = (groups, items, min(positions, _N_BITS))
+        shape = (groups, items, min(positions, MAX_ROWS_OF_VISIT))
         if np.prod(shape, dtype=np.float64) > MAX_DENSE_SIZE:
             self._counted = self._counted.plus(self._dense_counts())
             self._dense, self._is_sparse = np.zeros(0, dtype=np.int32), True

@@ -1,6 +1,7 @@
 """Tail probabilities and quantiles of the chi-square and Student distributions, without SciPy."""
 
 import math
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -117,6 +118,7 @@ def student_survival(statistic: float, degrees: float) -> float:
     return tail if statistic >= 0 else 1.0 - tail
 
 
+@cache
 def student_quantile(probability: float, degrees: float) -> float:
     """Return the quantile of a Student variable.
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.evaluation._log_cells import LogCells, sum_by
-from banditrank.evaluation._log_model import LogModelFit, column_of
+from banditrank.evaluation._log_model import LogModelFit
 from banditrank.evaluation._targets import ResolvedTarget
 from banditrank.evaluation._type_values import TypeValues
 
@@ -107,16 +107,12 @@ def _one_step(
     n = log.shape[0]
     values = np.zeros((len(training_fits), n))
     variances, largest = np.zeros((2, n))
-    column = column_of(log, fit.model)
     for group, trained in enumerate(training_fits):
         shares = np.zeros_like(log.group_shares)
         shares[group] = 1.0
         start = _gradient(trained, shares, target)
-        is_held_out = log.group == group
-        cells = (log.user_type[is_held_out], column[is_held_out], log.item[is_held_out])
-        displays, clicks = (np.zeros(fit.displays.shape) for _ in range(2))
-        np.add.at(displays, cells, log.displays[is_held_out])
-        np.add.at(clicks, cells, log.clicks[is_held_out])
+        displays = np.maximum(fit.displays - trained.displays, 0.0)
+        clicks = np.maximum(fit.clicks - trained.clicks, 0.0)
         for i in range(n):
             share = log.group_shares[group, i]
             if share <= 0:

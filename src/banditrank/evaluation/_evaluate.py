@@ -18,7 +18,7 @@ from banditrank.evaluation._gamma_interval import gamma_intervals
 from banditrank.evaluation._inverse_propensity import clipped_share, value_by_ips, value_by_snips
 from banditrank.evaluation._learned_targets import BestTarget, LearnedTarget, PolicyTarget
 from banditrank.evaluation._log_cells import LogCells, log_cells, sum_by
-from banditrank.evaluation._log_model import LogModelFit, fit_log_model
+from banditrank.evaluation._log_model import LogModelFit, fit_without_group
 from banditrank.evaluation._model_choice import EvaluationModelChoice, choose_model
 from banditrank.evaluation._price_of_equality import EstimatedPriceOfEquality, jackknife_price
 from banditrank.evaluation._targets import (
@@ -54,7 +54,8 @@ class _Setting(NamedTuple):
 
     names: Names
     log: LogCells  # in groups of folds
-    merged: LogCells  # in one group
+    cells: LogCells  # in groups of folds, summed over the last click above
+    merged: LogCells  # in one group, summed over the last click above
     observed: TypeValues | None  # of the logging policy; None without visits
     choice: EvaluationModelChoice
     fit: LogModelFit
@@ -155,17 +156,19 @@ def evaluate(
     chosen_utility = as_utility(utility)
     check_treatment(treatment)
     log = log_cells(cube, n_groups=n_folds, seed=seed)
-    merged = log.merged()
+    cells = log.without_above()
+    merged = cells.merged().without_above()
     choice, fit = choose_model(cube, log, click_model)
     names = Names(cube.user_types, cube.items, cube.n_positions)
     policy_options = {"treatment": treatment, "utility": chosen_utility, "click_model": _policy_model(choice)}
     parsed = _as_targets(targets, names, policy_options, n_samples, seed)
     training_fits = []
     if any(target.is_learned for target in parsed):
-        training_fits = [fit_log_model(log.without(g), choice.model, fit).shrunken() for g in range(n_folds)]
+        training_fits = [fit_without_group(fit, log, group).shrunken() for group in range(n_folds)]
     setting = _Setting(
         names=names,
         log=log,
+        cells=cells,
         merged=merged,
         observed=_observed(cube, merged),
         choice=choice,
@@ -264,7 +267,7 @@ def _observed(cube: ClickCube, merged: LogCells) -> TypeValues | None:
 
 
 def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[TargetEvaluation, _Evaluated]:
-    log = setting.log if target.is_learned else setting.merged
+    log = setting.cells if target.is_learned else setting.merged
     resolved = target.resolve(log, setting.choice.model)
     shares = resolved.shares
     is_current = isinstance(target, CurrentTarget)
@@ -273,8 +276,10 @@ def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[Targe
         "cells": setting.observed if is_current and setting.observed is not None else by_cells,
         "ips": value_by_ips(log, shares, setting.clip),
         "snips": value_by_snips(log, shares, setting.clip),
-        "model": value_by_model(
-            setting.fit, log, resolved, setting.training_fits if target.is_learned else ()
+        "model": (
+            value_by_model(setting.fit, setting.log, resolved, setting.training_fits)
+            if target.is_learned
+            else value_by_model(setting.fit, log, resolved)
         ),
     }
     estimates = {name: _estimate(name, values, setting) for name, values in by_estimator.items()}
@@ -381,7 +386,7 @@ def _totals_without(
     estimator: ValueEstimator, target: ResolvedTarget, values: TypeValues, setting: _Setting
 ) -> list[float]:
     """Return the clicks per visit of a learned target without each of the groups of folds."""
-    log, totals = setting.log, []
+    log, totals = setting.cells, []
     for group in range(len(log.visits)):
         part = log.without(group)
         if estimator == "model" and values.by_group is not None:

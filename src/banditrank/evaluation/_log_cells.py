@@ -74,11 +74,27 @@ class LogCells(NamedTuple):
 
     def without(self, group: int) -> "LogCells":
         """Return the cells of the other groups; numbers of groups stay."""
-        is_kept = self.group != group
-        visits = self.visits.copy()
-        visits[group] = 0.0
+        return self._keep(self.group != group, np.arange(len(self.visits)) != group)
+
+    def only(self, group: int) -> "LogCells":
+        """Return the cells of a group; its number stays."""
+        return self._keep(self.group == group, np.arange(len(self.visits)) == group)
+
+    def _keep(self, is_kept: NDArray[np.bool_], has_visits: NDArray[np.bool_]) -> "LogCells":
         columns = {name: getattr(self, name)[is_kept] for name in self._fields[:11]}
-        return self._replace(**columns, visits=visits)
+        return self._replace(**columns, visits=np.where(has_visits[:, None], self.visits, 0.0))
+
+    def without_above(self) -> "LogCells":
+        """Return the cells summed over the last click above, which is 0: far fewer of them."""
+        axes = (len(self.visits), *self.shape)
+        flat = np.ravel_multi_index((self.group, self.user_type, self.item, self.position), axes)
+        is_used = np.bincount(flat, minlength=int(np.prod(axes))) > 0
+        keys = np.flatnonzero(is_used)
+        place = np.cumsum(is_used) - 1
+        sums = {name: sum_by(place[flat], getattr(self, name), keys.size) for name in self._fields[5:11]}
+        coordinates = np.unravel_index(keys, axes)
+        columns = dict(zip(self._fields[:4], coordinates, strict=True))
+        return self._replace(**columns, above=np.zeros(keys.size, dtype=np.int64), **sums)
 
     def merged(self) -> "LogCells":
         """Return the cells with all folds in one group."""

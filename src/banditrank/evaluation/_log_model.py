@@ -161,14 +161,44 @@ def fit_log_model(log: LogCells, model: EvaluationModel, start: LogModelFit | No
     start
         Fit of the same model to a similar log, to start from.
     """
+    displays, clicks = _tables(log, model)
+    return _fit_tables(model, displays, clicks, log.shape[2], start)
+
+
+def fit_without_group(fit: LogModelFit, log: LogCells, group: int) -> LogModelFit:
+    """Return the fit of the model of a whole log to all of its groups of folds but one.
+
+    Parameters
+    ----------
+    fit
+        Fit to the whole log.
+    log
+        Cells of the log, in groups.
+    group
+        Number of the group to leave out.
+    """
+    displays, clicks = _tables(log.only(group), fit.model)
+    rest = np.maximum(fit.displays - displays, 0.0), np.maximum(fit.clicks - clicks, 0.0)
+    return _fit_tables(fit.model, *rest, fit.n_positions, fit)
+
+
+def _tables(log: LogCells, model: EvaluationModel) -> tuple[Floats, Floats]:
+    """Return displays and clicks by column, shape (N, C, M) each."""
     n, n_items, n_positions = log.shape
-    n_columns = n_positions**2 if model == "user-browsing" else n_positions
-    shape = (n, n_columns, n_items)
+    shape = (n, n_positions**2 if model == "user-browsing" else n_positions, n_items)
     index = np.ravel_multi_index((log.user_type, column_of(log, model), log.item), shape)
     displays, clicks = (
         sum_by(index, values, int(np.prod(shape))).reshape(shape)
         for values in (log.displays, np.minimum(log.clicks, log.displays))
     )
+    return displays, clicks
+
+
+def _fit_tables(
+    model: EvaluationModel, displays: Floats, clicks: Floats, n_positions: int, start: LogModelFit | None
+) -> LogModelFit:
+    """Return the fit of a model to displays and clicks by column."""
+    n, n_columns, n_items = displays.shape
     examination, means = np.full((n, n_columns), 1.0), np.zeros((n, n_items))
     if model == "single-look":
         examination /= n_columns

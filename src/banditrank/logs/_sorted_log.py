@@ -8,6 +8,7 @@ value, a position twice, a visit that comes back) it gives up, and the queries c
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,7 +23,15 @@ from banditrank.counts._click_cube import (
     aggregate_lists,
     aggregate_visits,
 )
-from banditrank.counts._visit_table import MAX_GROUPS, MAX_ITEMS, Codes, VisitTable, find_visits, hash_texts
+from banditrank.counts._visit_table import (
+    MAX_GROUPS,
+    MAX_ITEMS,
+    MAX_ROWS_OF_VISIT,
+    Codes,
+    VisitTable,
+    find_visits,
+    hash_texts,
+)
 from banditrank.logs._count_queries import FOLD_HASH, MODULUS, SAMPLE_BUCKETS, SAMPLE_HASH, HashParameters
 from banditrank.logs._engines.base import OnProgress
 from banditrank.logs._log_columns import ColumnKind, ResolvedColumns
@@ -38,7 +47,6 @@ MIN_ROWS = 200_000
 """Number of rows from which on files are counted in one pass: below, a query is as fast."""
 
 _MAX_ROWS = 2**31 - 1
-_MAX_COMBINATIONS = 2**24  # of user type, period and fold in a batch
 _BATCH_ROWS = 2**17
 _ROLES = {"item", "position", "clicked", "session", "user", "time"}
 _NO_VALUES = np.zeros(0, dtype=np.int64)
@@ -194,8 +202,9 @@ class _Stream:
         self._dictionaries: dict[str, tuple[Any, Codes]] = {}  # the last one of each column, with its codes
         self._combinations = _Names()  # of the values of the user type
         self._table = VisitTable()
-        self._groups: dict[tuple[int, int, int], int] = {}  # number of each user type, period and fold
-        self._n_visits = 0
+        self._groups: list[tuple[int, int, int]] = []  # user type, period and fold of each
+        self._numbers: dict[int, Indices] = {}  # of the groups of a period, by user type and fold
+        self._n_visits = self._n_added = 0  # visits and rows
         self._visit_keys: list[Indices] = []
         self._is_increasing = True
         self._sample = _ListSample(max_lists)
@@ -208,7 +217,7 @@ class _Stream:
         done = 0
         rows = _Rows()
         first_text: str | None = None  # the session of the rows that are left
-        for batch in self._batches():
+        for batch in _read_ahead(self._batches()):
             n_left = rows.size
             texts = self._read(batch, rows)
             starts = self._find_visits(rows)
@@ -245,9 +254,11 @@ class _Stream:
             if not set(wanted) <= set(file.schema_arrow.names):
                 raise _Unsuitable
             with file:
-                for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
-                    if batch.num_rows:
-                        yield batch
+                # By row group, because batches end where dictionaries do.
+                for number in range(file.num_row_groups):
+                    yield from file.iter_batches(
+                        batch_size=_BATCH_ROWS, row_groups=[number], columns=wanted, use_threads=False
+                    )
 
     def _read(self, batch: Any, rows: _Rows) -> Any:
         """Add the rows of a batch; return its sessions if they are texts."""
@@ -327,33 +338,46 @@ class _Stream:
         user = rows.column("user")
         folds = _hash(user[begin], FOLD_HASH) if user.size else _hash_visits(keys, texts, FOLD_HASH)
         period = rows.column("period")
-        groups = self._number_groups(
-            rows.column("user_type")[begin], period[begin] if period.size else begin * 0, folds % N_FOLDS
-        )
+        types = rows.column("user_type")[begin].astype(np.int64)
+        groups = self._number_groups(types, period[begin] if period.size else period, folds % N_FOLDS)
         items, positions = rows.column("item")[:end], rows.column("position")[:end]
         masks = self._table.add(starts, groups, items, positions, rows.column("clicked")[:end])
         if masks is None or int(items.max(initial=0)) >= MAX_ITEMS:
             raise _Unsuitable
         self._n_visits += begin.size
+        self._n_added += end
         if self._max_lists:
             buckets = _hash_visits(keys, texts, SAMPLE_HASH) % SAMPLE_BUCKETS
-            self._sample.add(self._n_visits, buckets, groups, masks, items, positions, starts)
+            least = self._n_visits + (self._n_rows - self._n_added) // MAX_ROWS_OF_VISIT
+            self._sample.add(least, buckets, groups, masks, items, positions, starts)
 
     def _number_groups(self, types: Indices, periods: Indices, folds: Indices) -> Indices:
         """Return a number for each combination of user type, period and fold, without gaps."""
-        low, n_periods = int(periods.min()), int(periods.max()) - int(periods.min()) + 1
-        n_combinations = (int(types.max()) + 1) * n_periods * N_FOLDS
-        if n_combinations > _MAX_COMBINATIONS:
-            raise _Unsuitable
-        combined = (types * n_periods + (periods - low)) * N_FOLDS + folds
-        numbers = np.full(n_combinations, -1, dtype=np.int64)
-        for value in np.flatnonzero(np.bincount(combined, minlength=n_combinations)).tolist():
-            rest, fold = divmod(value, N_FOLDS)
-            user_type, period = divmod(rest, n_periods)
-            numbers[value] = self._groups.setdefault((user_type, low + period, fold), len(self._groups))
-        if len(self._groups) >= MAX_GROUPS:
-            raise _Unsuitable
-        return numbers[combined]
+        combined = types * N_FOLDS + folds
+        if not periods.size:
+            return self._number_of_period(0, combined)
+        groups = np.empty(combined.size, dtype=np.int64)
+        for period in np.unique(periods).tolist():
+            chosen = periods == period
+            groups[chosen] = self._number_of_period(period, combined[chosen])
+        return groups
+
+    def _number_of_period(self, period: int, combined: Indices) -> Indices:
+        numbers = self._numbers.get(period, _NO_VALUES)
+        more = int(combined.max()) + 1 - numbers.size
+        if more > 0:
+            numbers = np.pad(numbers, (0, more), constant_values=-1)
+        groups = numbers[combined]
+        if groups.min() < 0:
+            for value in np.unique(combined[groups < 0]).tolist():
+                user_type, fold = divmod(value, N_FOLDS)
+                numbers[value] = len(self._groups)
+                self._groups.append((user_type, period, fold))
+            if len(self._groups) >= MAX_GROUPS:
+                raise _Unsuitable
+            groups = numbers[combined]
+        self._numbers[period] = numbers
+        return groups
 
     def _check_visits(self) -> None:
         if self._is_increasing:
@@ -369,7 +393,7 @@ class _Stream:
         width = self._highest - first + 1
         type_values, type_of = self._user_types()
         items, item_of = self._codes[self._columns["item"]].sort()
-        groups = np.array(list(self._groups), dtype=np.int64)  # (G, 3)
+        groups = np.array(self._groups, dtype=np.int64)  # (G, 3)
         group_type, group_fold = type_of[groups[:, 0]], groups[:, 2]
         periods, group_period = np.unique(groups[:, 1], return_inverse=True)
         n_types = len(type_values)
@@ -438,6 +462,16 @@ class _Stream:
         return tuple(ordered), np.array([index[value] for value in values], dtype=np.int64)
 
 
+def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches with rows, the next of which another thread reads in the meantime."""
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        upcoming = threads.submit(next, batches, None)
+        while (batch := upcoming.result()) is not None:
+            upcoming = threads.submit(next, batches, None)
+            if batch.num_rows:
+                yield batch
+
+
 class _Names:
     """Codes of the values of a column, in the order in which they occur."""
 
@@ -491,7 +525,7 @@ class _ListSample:
         positions: Indices,
         starts: Indices,
     ) -> None:
-        """Add the lists of visits that may be in the sample, of which ``n_visits`` are read so far."""
+        """Add the lists of visits that may be in the sample of a log with ``n_visits`` visits or more."""
         chosen = np.flatnonzero(buckets < self._limit(n_visits))
         if not chosen.size:
             return

@@ -27,6 +27,7 @@ _MAX_HALVINGS = 30
 _MAX_STEP = 10.0  # of logarithms
 _NEWTON_TOLERANCE = 1e-8  # of logarithms
 _MIN_GAIN = 1e-7  # of the log-likelihood: a step towards a factor of 0 never ends
+_ROUNDING = 1e-13  # of the log-likelihood, relative
 _RIDGE = 1e-10  # relative: the scale of each component is not identified
 _MAX_PROBABILITY = 1 - 1e-12
 _MAX_CHANCE = 1e6  # of cells without displays
@@ -116,6 +117,11 @@ def _maximize(displays: Floats, clicks: Floats, start: Floats | None) -> tuple[F
     cells = np.ix_(rows, columns)
     gamma[columns] = _newton(displays[cells], clicks[cells], gamma[columns], means[rows])
     gamma /= gamma.max()
+    gamma, means = maximize_rank_one(
+        by_column, clicks_by_column, tolerance=_TOLERANCE, max_iterations=1, initial_looks=gamma
+    )
+    if means.max() < 1.0 and gamma.max() < 1.0 + _TOLERANCE:
+        return gamma, means  # no bound is active
     return maximize_rank_one(
         by_column,
         clicks_by_column,
@@ -237,7 +243,7 @@ def _newton(displays: Floats, clicks: Floats, gamma: Floats, means: Floats) -> F
         for _ in range(_MAX_HALVINGS):
             columns, items = log_gamma + size * step, log_means + size * item_step
             new_value = derivatives.evaluate(columns, items)
-            if new_value >= value:
+            if new_value >= value - _ROUNDING * abs(value):
                 break
             size /= 2
         else:
