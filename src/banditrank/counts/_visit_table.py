@@ -285,6 +285,25 @@ def find_visits(sessions: Indices, types: Codes, users: Indices, periods: Indice
 
 
 @compiled
+def hash_numbers(values: Indices, modulus: int, factor: int, hashes: Indices) -> None:
+    """Write the hash of whole numbers, (factor · |value| mod modulus + 12345) mod modulus.
+
+    Parameters
+    ----------
+    values
+        Shape (n,).
+    modulus, factor
+        Below 2³¹.
+    hashes
+        Shape (n,), written.
+    """
+    for place in range(values.size):
+        value = values[place]
+        remainder = value % modulus if value >= 0 else -(value + modulus) % modulus
+        hashes[place] = (remainder * factor + 12345) % modulus
+
+
+@compiled
 def hash_texts(ends: Indices, content: NDArray[np.uint8], hashes: Indices) -> None:
     """Write the hash of each text (FNV-1a, 64 bits).
 
@@ -389,9 +408,8 @@ class VisitTable:
             _renumber(events, groups, items, item_bits)
             counted = _KeyCounts.of_events(events)
         self._events, self._n_events, self._counted = self._events[:0], 0, _NOTHING
-        plain = self._dense_counts()
+        keys, counts = counted.plus(self._dense_counts(groups, items, item_bits))
         self._dense = self._dense[:0]
-        keys, counts = counted.plus(plain.renumbered(groups, items, item_bits))
         return VisitCells(
             keys >> (12 + item_bits),
             (keys >> 12) & ((1 << item_bits) - 1),
@@ -443,10 +461,23 @@ class VisitTable:
         self._counted = self._counted.plus(_KeyCounts.of_events(self._events[: self._n_events]))
         self._n_events = 0
 
-    def _dense_counts(self) -> _KeyCounts:
-        """Return the counts of the dense array."""
-        used = np.flatnonzero(self._dense)
-        if not used.size:
+    def _dense_counts(
+        self, groups: Indices | None = None, items: Indices | None = None, item_bits: int = 28
+    ) -> _KeyCounts:
+        """Return the counts of the dense array; see `_renumber` for the arguments."""
+        if not self._dense.size:
             return _NOTHING
-        group, item, position = np.unravel_index(used, self._shape)
-        return _KeyCounts.of_displays((group << 40) | (item << 12) | (position << 6), self._dense[used])
+        dense = self._dense.reshape(self._shape)
+        group_order, item_order = np.arange(self._shape[0]), np.arange(self._shape[1])
+        if groups is not None and items is not None:  # in the order of the new numbers
+            group_order = np.argsort(groups)
+            item_order = np.argsort(items) if items.size else item_order
+            dense = dense[group_order][:, item_order]
+        used = np.flatnonzero(dense)
+        group, item, position = np.unravel_index(used, dense.shape)
+        group, item = group_order[group], item_order[item]
+        if groups is not None and items is not None:
+            group, item = groups[group], items[item] if items.size else item
+        return _KeyCounts.of_displays(
+            (((group << item_bits) | item) << 12) | (position << 6), dense.ravel()[used]
+        )

@@ -14,8 +14,11 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.estimators._click_models._goodness_of_fit import (
+    chi_square_p_value,
+    parameters_of_tested_cells,
+)
 from banditrank.estimators._click_models._rank_one import fit_rank_one
-from banditrank.estimators._distributions import chi_square_survival
 from banditrank.estimators._maximum_likelihood import alternate
 from banditrank.evaluation._log_cells import LogCells, sum_by
 
@@ -126,7 +129,8 @@ class LogModelFit(NamedTuple):
         float
             NaN if no degree of freedom is left.
         """
-        statistic, freedom = 0.0, 0
+        statistic, freedom = 0.0, 0.0
+        tested: list[tuple[Floats, Floats]] = []  # rates and variances
         for i in range(len(self.displays)):
             displays, chances = self.displays[i], self.probabilities(i)
             expected = displays * chances
@@ -135,11 +139,17 @@ class LogModelFit(NamedTuple):
                 is_large &= displays - expected >= _MIN_EXPECTED
             spread = expected * (1.0 - chances) if self.is_binomial else expected
             differences = (self.clicks[i] - expected)[is_large] ** 2 / spread[is_large]
-            n_parameters = is_large.any(axis=0).sum() + is_large.any(axis=1).sum() - 1
-            if is_large.sum() > n_parameters:
+            information = np.divide(expected**2, spread, out=np.zeros_like(spread), where=spread > 0)
+            n_parameters = parameters_of_tested_cells(information, is_large)
+            if is_large.sum() > n_parameters + 0.5:
                 statistic += float(differences.sum())
-                freedom += int(is_large.sum() - n_parameters)
-        return chi_square_survival(statistic, freedom) if freedom else float("nan")
+                freedom += float(is_large.sum() - n_parameters)
+                rates = chances if self.is_binomial else np.zeros_like(chances)
+                tested.append((rates[is_large], spread[is_large]))
+        if not freedom:
+            return float("nan")
+        rates, variances = (np.concatenate(parts) for parts in zip(*tested, strict=True))
+        return chi_square_p_value(statistic, freedom, rates, variances)
 
 
 def column_of(log: LogCells, model: EvaluationModel) -> Indices:

@@ -30,6 +30,7 @@ from banditrank.counts._visit_table import (
     Codes,
     VisitTable,
     find_visits,
+    hash_numbers,
     hash_texts,
 )
 from banditrank.logs._count_queries import FOLD_HASH, MODULUS, SAMPLE_BUCKETS, SAMPLE_HASH, HashParameters
@@ -399,14 +400,15 @@ class _Stream:
         n_types = len(type_values)
         order = (group_period.ravel() * N_FOLDS + group_fold) * n_types + group_type  # that of a cube
         found = self._table.cells(order, item_of)
+        ranks = np.arange(int(order.max()) + 1)  # a look-up is faster than a division for each cell
         nothing = np.zeros(found.group.size)
         cells = CubeCells(
-            period=found.group // (N_FOLDS * n_types),
-            fold=found.group // n_types % N_FOLDS,
-            user_type=found.group % n_types,
+            period=(ranks // (N_FOLDS * n_types))[found.group],
+            fold=(ranks // n_types % N_FOLDS)[found.group],
+            user_type=(ranks % n_types)[found.group],
             item=found.item,
             position=found.position - first,
-            above=np.where(found.above > 0, found.above - first, 0),
+            above=np.maximum(found.above - first, 0),
             displays=found.displays,
             clicks=found.clicks,
             examined=found.examined,
@@ -591,8 +593,9 @@ def _epoch_seconds(column: Any) -> Indices:
 
 def _hash(values: Indices, parameters: HashParameters) -> Indices:
     """Return the hash of whole numbers, as the queries compute it."""
-    remainders = np.abs(np.fmod(values, MODULUS))
-    return np.asarray((remainders * parameters.factor + 12345) % MODULUS)
+    hashes = np.empty(values.size, dtype=np.int64)
+    hash_numbers(values, MODULUS, parameters.factor, hashes)
+    return hashes
 
 
 def _hash_visits(keys: Indices, texts: list[str] | None, parameters: HashParameters) -> Indices:

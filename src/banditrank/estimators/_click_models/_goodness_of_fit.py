@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from banditrank.counts._click_cube import ClickCube
 from banditrank.estimators._click_models._cascade import examined_tables
 from banditrank.estimators._click_models._estimates_of_model import cell_tables
-from banditrank.estimators._click_models._item_position_graph import find_components
 from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._click_models._user_browsing import browsing_columns, browsing_tables
 from banditrank.estimators._distributions import chi_square_survival
@@ -36,7 +35,7 @@ class GoodnessOfFit:
     statistic
         Sum of squared standardised deviations.
     degrees_of_freedom
-        Number of cells less the number of parameters.
+        Number of cells less the number of parameters that they determine.
     p_value
         Probability of a larger statistic if the model holds; NaN if too few cells can be tested.
     n_cells
@@ -93,7 +92,8 @@ def _test_lists(parameters: ModelParameters, cube: ClickCube) -> GoodnessOfFit:
         expected += np.bincount(cells, (visits * chances)[rows, positions], expected.size)
         variance += np.bincount(cells, (visits * chances * (1 - chances))[rows, positions], expected.size)
     displays, clicks = cell_tables(cube)
-    return _chi_square(displays, clicks, expected.reshape(shape), variance.reshape(shape), has_columns=True)
+    # Continuation is fitted to what follows a click, not to the clicks at a position.
+    return _chi_square(displays, clicks, expected.reshape(shape), variance.reshape(shape), has_columns=False)
 
 
 def _chi_square(
@@ -101,23 +101,64 @@ def _chi_square(
 ) -> GoodnessOfFit:
     is_tested = (expected >= MIN_EXPECTED) & (displays - expected >= MIN_EXPECTED) & (variance > 0)
     n_cells = int(is_tested.sum())
-    n_parameters = 0
-    for tested in is_tested:
-        ones = tested.astype(np.float64)
-        components = find_components(ones, ones)
-        if has_columns:
-            vertices = (components.of_column >= 0).sum() + (components.of_item >= 0).sum()
-            n_parameters += int(vertices) - components.n_components
-        else:
-            n_parameters += int(tested.any(axis=1).sum())
-    degrees = n_cells - n_parameters
+    information = np.divide(expected**2, variance, out=np.zeros_like(expected), where=variance > 0)
+    degrees = n_cells - sum(
+        parameters_of_tested_cells(one, tested, has_columns=has_columns)
+        for one, tested in zip(information, is_tested, strict=True)
+    )
     if degrees < 1:
         return UNTESTED
     deviation = (clicks - expected)[is_tested] ** 2 / variance[is_tested]
     statistic = float(deviation.sum())
     rate = (expected / np.maximum(displays, 1.0))[is_tested]
-    # The variance of a squared standardised binomial deviation is 2 + (1 − 6 p (1 − p)) / (T p (1 − p)).
-    spread = np.maximum(2.0 + (1.0 - 6.0 * rate * (1.0 - rate)) / variance[is_tested], 0.1)
-    inflation = float(spread.mean()) / 2.0
-    p_value = chi_square_survival(statistic / inflation, degrees / inflation)
+    p_value = chi_square_p_value(statistic, degrees, rate, variance[is_tested])
     return GoodnessOfFit(statistic, float(degrees), p_value, n_cells)
+
+
+def parameters_of_tested_cells(
+    information: Floats, is_tested: NDArray[np.bool_], *, has_columns: bool = True
+) -> float:
+    """Return the number of parameters of a table that its tested cells determine: the sum of their leverages.
+
+    If all cells are tested, it is the number of rows and columns less 1. Cells that are too small to be
+    tested determine the parameters as well, and take their share of them.
+
+    Parameters
+    ----------
+    information
+        Information of each cell about the logarithm of its rate, shape (M, C).
+    is_tested
+        Which cells are tested, shape (M, C).
+    has_columns
+        Whether columns have parameters, too, not only rows.
+
+    Examples
+    --------
+    >>> table = np.full((2, 3), 5.0)
+    >>> round(parameters_of_tested_cells(table, table > 0), 6), round(parameters_of_tested_cells(table, table < 0), 6)
+    (4.0, 0.0)
+    """
+    used = np.maximum(information, 0.0)
+    leverages = used / np.maximum(used.sum(axis=1, keepdims=True), 1e-300)
+    if has_columns:
+        leverages = leverages + used / np.maximum(used.sum(axis=0), 1e-300)
+        leverages -= used / max(float(used.sum()), 1e-300)
+    return float(np.minimum(leverages, 1.0)[is_tested].sum())
+
+
+def chi_square_p_value(statistic: float, degrees: float, rates: Floats, variances: Floats) -> float:
+    """Return the probability of a larger sum of squared standardised deviations of binomial counts.
+
+    The variance of such a square is 2 + (1 − 6 p (1 − p)) / (T p (1 − p)), above 2 in small cells: the
+    statistic is referred to a scaled chi-square distribution with its own variance.
+
+    Parameters
+    ----------
+    statistic, degrees
+        Sum of squares, and degrees of freedom.
+    rates, variances
+        p and T p (1 − p) of the cells; p = 0 and the expectation for Poisson counts.
+    """
+    spread = np.maximum(2.0 + (1.0 - 6.0 * rates * (1.0 - rates)) / variances, 0.1)
+    inflation = float(spread.mean()) / 2.0
+    return chi_square_survival(statistic / inflation, degrees / inflation)
