@@ -309,6 +309,8 @@ def test_bad_requests_are_refused() -> None:
     refused(lambda: learner.update(features, [0, 1], 2), "position must be a whole number from 0 to 1, got 2")
     refused(lambda: learner.update(features, [0, 1], reward=1), "reward must be left out")
     refused(lambda: learner.update(features, [0, 1], 1, rewards=[1, 0]), "position must be left out")
-    refused(lambda: learner.update(features, [0, 1], rewards=[1]), "rewards must hold 2 numbers")
-    refused(lambda: learner.update(features, [0, 1], rewards=[-1, 0]), "rewards must hold 2 numbers")
+    refused(lambda: learner.update(features, [0, 1], rewards=[1]), "rewards must have 2 entries")
+    refused(
+        lambda: learner.update(features, [0, 1], rewards=[-1, 0]), "rewards must be finite and not negative"
+    )
     assert learner.rounds == 0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank._array_checks import check_entries, check_float64, check_shape
 from banditrank._checks import check_integer, check_number
 from banditrank._frames import Columns, NamedTabular, cell_columns, names_or_default
 from banditrank.errors import InvalidInputError
@@ -83,15 +84,13 @@ class Counts(NamedTabular):
             "arrivals": self.arrivals,
         }
         for field, table in tables.items():
-            if not isinstance(table, np.ndarray) or table.dtype != _FLOAT:
-                raise InvalidInputError(field, "must be an array of float64", table)
+            check_float64(field, table)
         shape = self.displays_by_position.shape
         if len(shape) != 3 or not 1 <= shape[1] <= shape[2] or shape[0] < 1:
             rule = "must have shape (N, K, M) with 1 ≤ K ≤ M"
             raise InvalidInputError("displays_by_position", rule, shape)
         for field, wanted in (("rewards_by_position", shape), ("arrivals", shape[:1])):
-            if tables[field].shape != wanted:
-                raise InvalidInputError(field, f"must have shape {wanted}", tables[field].shape)
+            check_shape(field, tables[field], wanted)
         self.rounds = check_integer("rounds", self.rounds, 0)
 
     @classmethod
@@ -222,9 +221,7 @@ class Counts(NamedTabular):
         shown = as_ranking(
             ranking, n_items=self.n_items, n_positions=self.n_positions, allow_short=allow_short
         )
-        earned = _counts("rewards", rewards, 1)
-        if earned.shape != shown.shape:
-            raise InvalidInputError("rewards", f"must have {len(shown)} entries", rewards)
+        earned = as_reward_array(rewards, shown.size)
         positions = np.arange(shown.size)
         self.displays_by_position[user_type, positions, shown] += 1
         self.rewards_by_position[user_type, positions, shown] += earned
@@ -353,6 +350,25 @@ def _counts(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64
     return array
 
 
+def as_reward_array(rewards: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+    """Return the reward at each position, shape (K,).
+
+    Raises
+    ------
+    InvalidInputError
+        If there are more or fewer, or one is negative or infinite.
+
+    Examples
+    --------
+    >>> as_reward_array([0, 1], 2)
+    array([0., 1.])
+    """
+    earned = _counts("rewards", rewards, 1)
+    if earned.shape != (n_positions,):
+        raise InvalidInputError("rewards", f"must have {n_positions} entries", rewards)
+    return earned
+
+
 def _check_numbers(field: str, array: NDArray[np.float64]) -> None:
     is_valid = (array >= 0) & (array < np.inf)
     if not is_valid.all():
@@ -361,11 +377,8 @@ def _check_numbers(field: str, array: NDArray[np.float64]) -> None:
 
 def _check_displayed(displays: NDArray[np.float64], rewards: NDArray[np.float64]) -> None:
     """Raise an error for a reward without a display. Shapes are (N, M, K)."""
-    unseen = (displays == 0) & (rewards > 0)
-    if unseen.any():
-        index = tuple(np.argwhere(unseen)[0])
-        entry = "rewards" + "".join(f"[{axis}]" for axis in index)
-        raise InvalidInputError(entry, "must be 0 where nothing was displayed", float(rewards[index]))
+    is_valid = (displays != 0) | (rewards <= 0)
+    check_entries("rewards", rewards, is_valid, "must be 0 where nothing was displayed")
 
 
 def _check_limit(displays: NDArray[np.float64], rewards: NDArray[np.float64], max_reward: float) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank._array_checks import check_float64, check_shape
 from banditrank._checks import check_integer
 from banditrank.errors import InvalidInputError
 
@@ -57,9 +58,7 @@ class FeatureStatistics:
 
     def __post_init__(self) -> None:
         for field in _FIELDS:
-            value = getattr(self, field)
-            if not isinstance(value, np.ndarray) or value.dtype != np.float64:
-                raise InvalidInputError(field, "must be an array of float64", value)
+            check_float64(field, getattr(self, field))
         shape = self.moments.shape
         if len(shape) != 4 or shape[2] != shape[3] or min(shape) < 1:
             raise InvalidInputError("moments", "must have shape (N, K, D, D)", shape)
@@ -70,8 +69,7 @@ class FeatureStatistics:
             ("squared_norms", (n,)),
             ("arrivals", (n,)),
         ):
-            if getattr(self, field).shape != wanted:
-                raise InvalidInputError(field, f"must have shape {wanted}", getattr(self, field).shape)
+            check_shape(field, getattr(self, field), wanted)
 
     @classmethod
     def empty(cls, *, n_features: int, n_positions: int, n_user_types: int = 1) -> "FeatureStatistics":

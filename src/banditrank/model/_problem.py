@@ -8,10 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank._array_checks import SUM_TOLERANCE, as_number_array, check_entries, check_probabilities
 from banditrank._frames import Columns, Tabular, cell_columns
 from banditrank.errors import InvalidInputError
-
-_SUM_TOLERANCE = 1e-6  # rates printed with six decimals still count as summing to 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +68,7 @@ class Problem(Tabular):
         rates = _numbers("arrival_rates", arrival_rates, 1)
         preferences = _numbers("position_preferences", position_preferences, 2)
         means = _numbers("item_means", item_means, 2)
-        _check_rates(rates)
+        check_probabilities("arrival_rates", rates)
         for field, table in (("position_preferences", preferences), ("item_means", means)):
             if len(table) != len(rates):
                 rule = f"must have {len(rates)} rows, one for each of the arrival_rates"
@@ -78,7 +77,7 @@ class Problem(Tabular):
             rule = f"must have at most {means.shape[1]} positions, one for each of the items"
             raise InvalidInputError("position_preferences", rule, preferences.shape[1])
         for row, total in enumerate(preferences.sum(axis=1)):
-            if abs(total - 1) > _SUM_TOLERANCE:
+            if abs(total - 1) > SUM_TOLERANCE:
                 rule = "must sum to 1"
                 raise InvalidInputError(f"position_preferences of row {row + 1}", rule, float(total))
         values = {
@@ -213,21 +212,10 @@ def rate_columns(problem: ProblemLike) -> Columns:
 
 def _numbers(field: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
     """Return a read-only array of finite numbers in [0, 1]."""
-    shape = "a list of numbers" if dimensions == 1 else "a list of rows of equal length"
     if any(isinstance(entry, bool | str) for entry in _flatten(value)):
         raise InvalidInputError(field, "must hold numbers only", value)
-    try:
-        array = np.array(value, dtype=np.float64, order="C")  # one layout: loops are compiled for it
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInputError(field, f"must be {shape}", value) from None
-    if array.ndim != dimensions:
-        raise InvalidInputError(field, f"must be {shape}", value)
-    if array.size == 0:
-        raise InvalidInputError(field, "must not be empty", value)
-    for index in np.argwhere(~((array >= 0) & (array <= 1))):
-        entry = field + "".join(f"[{axis}]" for axis in index)
-        raise InvalidInputError(entry, "must lie in [0, 1]", float(array[tuple(index)]))
-    array.flags.writeable = False
+    array = as_number_array(field, value, dimensions)
+    check_entries(field, array, (array >= 0) & (array <= 1), "must lie in [0, 1]")
     return array
 
 
@@ -237,14 +225,6 @@ def _flatten(value: object) -> Iterator[object]:
             yield from _flatten(entry)
     else:
         yield value
-
-
-def _check_rates(rates: NDArray[np.float64]) -> None:
-    for index, rate in enumerate(rates):
-        if rate <= 0:
-            raise InvalidInputError(f"arrival_rates[{index}]", "must be positive", float(rate))
-    if abs(rates.sum() - 1) > _SUM_TOLERANCE:
-        raise InvalidInputError("arrival_rates", "must sum to 1", float(rates.sum()))
 
 
 def _name(name: object) -> str:

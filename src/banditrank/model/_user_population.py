@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditrank._array_checks import as_number_array, check_entries, check_probabilities
 from banditrank._compilation import inlined
 from banditrank.errors import InvalidInputError
 
 Floats = NDArray[np.float64]
-
-_SUM_TOLERANCE = 1e-6  # probabilities printed with six decimals still count as summing to 1
 
 
 class CompiledUsers(NamedTuple):
@@ -179,19 +178,8 @@ def as_features(field: str, value: ArrayLike, dimensions: int = 2) -> Floats:
     >>> as_features("features", [[1, 2]])
     array([[1., 2.]])
     """
-    shape = "a list of numbers" if dimensions == 1 else "a list of rows of equal length"
-    try:
-        array = np.array(value, dtype=np.float64, order="C")  # one layout: loops are compiled for it
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInputError(field, f"must be {shape}", value) from None
-    if array.ndim != dimensions:
-        raise InvalidInputError(field, f"must be {shape}", value)
-    if array.size == 0:
-        raise InvalidInputError(field, "must not be empty", value)
-    for index in np.argwhere(~np.isfinite(array)):
-        entry = field + "".join(f"[{axis}]" for axis in index)
-        raise InvalidInputError(entry, "must be finite", float(array[tuple(index)]))
-    array.flags.writeable = False
+    array = as_number_array(field, value, dimensions)
+    check_entries(field, array, np.isfinite(array), "must be finite")
     return array
 
 
@@ -201,11 +189,7 @@ def _probabilities(value: ArrayLike, count: int) -> Floats:
         raise InvalidInputError(
             "user probabilities", f"must hold {count} numbers, one for each row", len(probabilities)
         )
-    for index, probability in enumerate(probabilities):
-        if probability <= 0:
-            raise InvalidInputError(f"user probabilities[{index}]", "must be positive", float(probability))
-    if abs(probabilities.sum() - 1) > _SUM_TOLERANCE:
-        raise InvalidInputError("user probabilities", "must sum to 1", float(probabilities.sum()))
+    check_probabilities("user probabilities", probabilities)
     return probabilities
 
 

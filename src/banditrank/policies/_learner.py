@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditrank._checks import check_integer, check_number
-from banditrank.counts._counts import Counts, check_counts
+from banditrank.counts._counts import Counts, as_reward_array, check_counts
 from banditrank.errors import InvalidInputError
 from banditrank.model._problem import Problem
 from banditrank.model._rankings import Ranking, as_ranking
@@ -181,7 +181,7 @@ class Learner:
             is learned then.
         """
         shown = self._as_ranking(ranking, is_short_allowed=self.policy.has_candidates)
-        earned = self._rewards(shown.size, position, reward, rewards)
+        earned = feedback_rewards(shown.size, position, reward, rewards)
         self._forget_if_due()
         self._counts.record(user_type, shown, rewards=earned, allow_short=True)
         if self._compiled is not None:
@@ -197,25 +197,6 @@ class Learner:
         return as_ranking(
             ranking, n_items=counts.n_items, n_positions=counts.n_positions, allow_short=is_short_allowed
         )
-
-    def _rewards(
-        self, n_positions: int, position: int | None, reward: float | None, rewards: ArrayLike | None
-    ) -> NDArray[np.float64]:
-        if rewards is not None:
-            for field, value in (("position", position), ("reward", reward)):
-                if value is not None:
-                    raise InvalidInputError(field, "must be left out if rewards are given", value)
-            try:
-                return np.array(rewards, dtype=np.float64)
-            except (TypeError, ValueError):
-                raise InvalidInputError("rewards", "must hold numbers only", rewards) from None
-        earned = np.zeros(n_positions)
-        if position is not None:
-            clicked = check_integer("position", position, 0, n_positions - 1)
-            earned[clicked] = 1.0 if reward is None else check_number("reward", reward, 0.0, 1e9)
-        elif reward is not None:
-            raise InvalidInputError("reward", "must be left out if no position is given", reward)
-        return earned
 
     def _forget_if_due(self) -> None:
         if not self._is_forgetting_due:
@@ -289,6 +270,35 @@ class _CompiledState:
 
     def _known_type(self, user_type: int) -> int:
         return user_type if self._policy.distinguishes_user_types else 0
+
+
+def feedback_rewards(
+    n_positions: int, position: int | None, reward: float | None, rewards: ArrayLike | None
+) -> NDArray[np.float64]:
+    """Return the reward at each position, shape (K,): see `Learner.update`.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is not valid, or ``rewards`` is combined with ``position`` or ``reward``.
+
+    Examples
+    --------
+    >>> feedback_rewards(3, position=1, reward=None, rewards=None)
+    array([0., 1., 0.])
+    """
+    if rewards is not None:
+        for field, value in (("position", position), ("reward", reward)):
+            if value is not None:
+                raise InvalidInputError(field, "must be left out if rewards are given", value)
+        return as_reward_array(rewards, n_positions)
+    earned = np.zeros(n_positions)
+    if position is not None:
+        clicked = check_integer("position", position, 0, n_positions - 1)
+        earned[clicked] = 1.0 if reward is None else check_number("reward", reward, 0.0, 1e9)
+    elif reward is not None:
+        raise InvalidInputError("reward", "must be left out if no position is given", reward)
+    return earned
 
 
 def start_learner(

@@ -1,6 +1,5 @@
 """One replication on a contextual problem."""
 
-import time
 from typing import Any
 
 import numpy as np
@@ -29,10 +28,7 @@ from banditrank.simulation._contextual_loop import (
 from banditrank.simulation._loop import init_run_totals
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._replication import ContextualExperiment, Replication
-
-_FIRST_CHUNK_ROUNDS = 256
-_MAX_CHUNK_ROUNDS = 1 << 16
-_CHUNK_SECONDS = 0.1  # target duration of a chunk: the delay of Ctrl-C and of progress
+from banditrank.simulation._round_chunks import RoundChunks
 
 
 def precompile_contextual(experiment: ContextualExperiment) -> None:
@@ -62,19 +58,10 @@ def _replicate(
     experiment: ContextualExperiment, index: int, advance: Advance, interrupts: DeferredInterrupts
 ) -> Replication:
     run = _ContextualRun(experiment, index)
-    first, chunk = 1, _FIRST_CHUNK_ROUNDS
-    while first <= experiment.horizon:
-        rounds = np.arange(first, min(first + chunk, experiment.horizon + 1))
-        start = time.perf_counter()
+    for rounds in RoundChunks().split(1, experiment.horizon):
         run.run_rounds(rounds)
         interrupts.handle()
         advance(len(rounds))
-        first += len(rounds)
-        seconds = time.perf_counter() - start
-        if seconds < _CHUNK_SECONDS / 4 and len(rounds) == chunk:
-            chunk = min(chunk * 4, _MAX_CHUNK_ROUNDS)
-        elif seconds > _CHUNK_SECONDS * 4:
-            chunk = max(chunk // 4, 1)
     curves = run.run_totals.curves
     return Replication(index, curves[0], curves[1] / experiment.checkpoints, run.initial_rounds())
 

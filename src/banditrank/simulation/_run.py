@@ -33,10 +33,9 @@ from banditrank.simulation._replication import (
     Experiment,
     Replication,
 )
+from banditrank.simulation._round_chunks import CHUNK_SECONDS, RoundChunks
 from banditrank.simulation._timeline_counts import Segment, TimelineCounts, segments
 
-MAX_CHUNK_ROUNDS = 1 << 16  # bounds memory, whatever the horizon
-CHUNK_SECONDS = 0.1  # target duration of a chunk: the delay of Ctrl-C and of progress
 CALLBACK_CHUNK_ROUNDS = 16  # for a utility that is called back: rounds that may follow its error
 MIN_FUSED_ROUNDS = 50_000_000  # from here on a fused loop pays for its compilation
 _NO_ITEM = np.iinfo(np.uintp).max
@@ -92,24 +91,14 @@ def _replicate_compiled(
     interrupts: DeferredInterrupts,
 ) -> Replication:
     run = _CompiledRun(experiment, policy, index)
-    max_chunk = CALLBACK_CHUNK_ROUNDS if policy.utility.has_callback else MAX_CHUNK_ROUNDS
-    chunk = min(256, max_chunk)
+    chunks = RoundChunks(CALLBACK_CHUNK_ROUNDS) if policy.utility.has_callback else RoundChunks()
     for segment in segments(experiment.timeline, experiment.policy.forget_every, experiment.horizon):
         run.enter(segment)
-        first = segment.first
-        while first <= segment.last:
-            rounds = np.arange(first, min(first + chunk, segment.last + 1))
-            start = time.perf_counter()
+        for rounds in chunks.split(segment.first, segment.last):
             run.run_rounds(rounds)
             interrupts.handle()
             policy.utility.raise_callback_error()
             advance(len(rounds))
-            first += len(rounds)
-            seconds = time.perf_counter() - start
-            if seconds < CHUNK_SECONDS / 4 and len(rounds) == chunk:
-                chunk = min(chunk * 4, max_chunk)
-            elif seconds > CHUNK_SECONDS * 4:
-                chunk = max(chunk // 4, 1)
     return _make_replication(
         experiment, index, run.run_totals, policy.initial_rounds(run.state), run.timeline_counts.counts
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank._checks import check_integer, check_number
+from banditrank._checks import check_integer
 from banditrank.counts._feature_statistics import FeatureStatistics
 from banditrank.errors import InvalidInputError
 from banditrank.model._contextual_problem import ContextualProblem
@@ -13,7 +13,7 @@ from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.model._user_population import as_features
 from banditrank.policies._bound_kernel import BoundKernel
 from banditrank.policies._contextual.base import ContextualEstimates, ContextualPolicy, new_context
-from banditrank.policies._learner import as_generator
+from banditrank.policies._learner import as_generator, feedback_rewards
 
 Floats = NDArray[np.float64]
 
@@ -126,7 +126,7 @@ class ContextualLearner:
         rows = as_features("features", features)
         n_positions = self._statistics.n_positions
         shown = as_ranking(np.asarray(ranking), n_items=len(rows), n_positions=n_positions)
-        earned = _as_rewards(n_positions, position, reward, rewards)
+        earned = feedback_rewards(n_positions, position, reward, rewards)
         self._write_features(rows)
         self._kernel.observe(int(user_type), self.rounds + 1, shown.astype(np.uintp), earned)
 
@@ -157,27 +157,6 @@ class ContextualLearner:
             ranking=self._kernel.ranking,
             n_parameters=0,
         )
-
-
-def _as_rewards(
-    n_positions: int, position: int | None, reward: float | None, rewards: ArrayLike | None
-) -> Floats:
-    if rewards is not None:
-        for field, value in (("position", position), ("reward", reward)):
-            if value is not None:
-                raise InvalidInputError(field, "must be left out if rewards are given", value)
-        earned = np.array(as_features("rewards", rewards, 1))
-        if len(earned) != n_positions or (earned < 0).any():
-            rule = f"must hold {n_positions} numbers of at least 0, one for each position"
-            raise InvalidInputError("rewards", rule, rewards)
-        return earned
-    earned = np.zeros(n_positions)
-    if position is not None:
-        clicked = check_integer("position", position, 0, n_positions - 1)
-        earned[clicked] = 1.0 if reward is None else check_number("reward", reward, 0.0, 1e9)
-    elif reward is not None:
-        raise InvalidInputError("reward", "must be left out if no position is given", reward)
-    return earned
 
 
 def start_contextual_learner(

@@ -154,9 +154,9 @@ class _LinPolicy(ContextualPolicy):
 
     assumptions: ClassVar[Assumptions] = _LINEAR_PBM
 
-    examination: tuple[tuple[float, ...], ...]
+    examination: tuple[tuple[float, ...], ...] | Sequence[float]
     coefficient: float
-    regularization: float
+    regularization: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "examination", _as_examination(self.examination))
@@ -280,9 +280,7 @@ class LinUCB(_LinPolicy):
 
     name: ClassVar[str] = "lin-ucb"
 
-    examination: tuple[tuple[float, ...], ...] | Sequence[float]  # type: ignore[assignment]
     coefficient: float = 1.0
-    regularization: float = 1.0
 
     def kernel(self) -> Kernel:
         """Return the compiled functions."""
@@ -323,9 +321,7 @@ class LinTS(_LinPolicy):
 
     name: ClassVar[str] = "lin-ts"
 
-    examination: tuple[tuple[float, ...], ...] | Sequence[float]  # type: ignore[assignment]
     coefficient: float = 0.5
-    regularization: float = 1.0
 
     def kernel(self) -> Kernel:
         """Return the compiled functions."""
