@@ -25,6 +25,7 @@ from dashboard import measure_dashboard
 from interleaving import ROUNDS, interleave, ratio
 from isolation import measure_isolation
 from logs import measure_logs, measure_models
+from many_items import measure_many_items
 from numpy_versions import NumpyUCB
 from policies import measure_policies
 from problems import easy_problem
@@ -185,6 +186,7 @@ def measure_rest() -> Iterator[dict[str, float]]:
 PARTS = {
     "rest": (measure_rest,),
     "policies": (measure_policies,),
+    "many-items": (measure_many_items,),
     "candidates": (measure_candidates,),
     "solvers": (measure_solvers, measure_search_loops),
     "service": (measure_service,),

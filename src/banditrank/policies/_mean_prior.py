@@ -175,14 +175,19 @@ def _fit_shape(prior: MeanPrior, i: int) -> None:
     """
     n_items = prior.rewards.shape[1]
     total, logarithms = 0.0, 0.0
+    last_earned, last_rate, gap, logarithm = -1.0, -1.0, 0.0, 0.0
     for j in range(n_items):
         shape = prior.shapes[i, j] if prior.is_pooled else prior.shape[0]
         earned = shape + prior.rewards[i, j]
         mean = prior.levels[i] * prior.popularities[i, j]
         rate = earned / (shape / mean + prior.exposures[i, j])
         total += rate
-        # E ln of a Gamma distribution of shape `earned` and mean `rate`.
-        logarithms += math.log(rate) - log_mean_gap(earned)
+        # E ln of a Gamma distribution of shape `earned` and mean `rate`: many items have the same.
+        if earned != last_earned:
+            gap, last_earned = log_mean_gap(earned), earned
+        if rate != last_rate:
+            logarithm, last_rate = math.log(rate), rate
+        logarithms += logarithm - gap
     prior.log_mean_gaps[i] = math.log(total / n_items) - logarithms / n_items
     spread = 0.0
     for other in range(prior.log_mean_gaps.size):

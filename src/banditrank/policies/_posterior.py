@@ -39,6 +39,7 @@ from banditrank._native_calls import load_arguments, load_generator
 from banditrank.counts._counts import Counts
 from banditrank.policies._cholesky import cholesky_factor, solve_lower, solve_upper
 from banditrank.policies._count_arrays import CountArrays, record_round
+from banditrank.policies._displayed_cells import DisplayedCells, add_displayed_cell, find_displayed_cells
 from banditrank.policies._mean_prior import MeanPrior, fit_prior, new_mean_prior
 
 Floats = NDArray[np.float64]
@@ -54,6 +55,7 @@ _CANDIDATES = 4  # of a resampling step
 _INFLATION_ROUNDS = 1e4  # rounds whose exploration is brought forward
 _MAX_VARIANCE_INFLATION = 2.0
 _LONG_LOG_VISITS = 10.0  # logarithm of visits for each item; see `_horizon_factor`
+_MIN_PRODUCT, _MAX_PRODUCT = 1e-200, 1e200  # of looks, before the logarithm is taken
 _TIE_BREAK = 1e-9  # share of a sample below the mean that is kept, to break ties between equal items
 
 
@@ -64,7 +66,10 @@ class PosteriorWorkspace(NamedTuple):
     shares: Floats  # (K,)
     curvature: Floats  # (K, K)
     normals: Floats  # (2, M)
-    candidate: Floats  # (K,)
+    candidates: Floats  # (C, K) preferences of a resampling step
+    odds: Floats  # (C,)
+    uniforms: Floats  # (C,)
+    candidate_looks: Floats  # (M, C); (0, C) if cells are not listed
     rates: Floats  # (M,)
 
 
@@ -92,13 +97,16 @@ class Posterior(NamedTuple):
     refit_at: Floats  # (N,) rounds of the next refit
     item_rewards: Floats  # (N, M) S_j, by which positions are compared: weighted if clicks are position-based
     position_rewards: Floats  # (N, K) S_k, likewise
-    weights: Floats  # (N, K, M) weight of each display and reward of a cell
+    weights: Floats  # (N, K, M) weight of each display and reward of a cell; see `DisplayedCells`
+    weighting_rates: Floats  # (N, M) rates that weights were computed from
+    weighting_preferences: Floats  # (N, K) preferences, likewise
     weighted_displays: Floats  # (N, K, M)
     weighted_rewards: Floats  # (N, M)
     logits: Floats  # (N, K) θ at the mode
     preferences: Floats  # (N, K) softmax θ; e^θ / max e^θ if clicks are position-based
     factors: Floats  # (N, K, K) Cholesky factor of the curvature there, lower triangle
     prior: MeanPrior
+    cells: DisplayedCells
     workspace: PosteriorWorkspace
     buffers: PosteriorBuffers
 
@@ -135,8 +143,17 @@ def new_posterior(
     n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
     displays, rewards = counts.displays_by_position, counts.rewards_by_position
     unit = 1.0 / max_reward
+    cells = find_displayed_cells(displays)
     workspace = PosteriorWorkspace(
-        np.zeros(k), np.zeros(k), np.zeros((k, k)), np.zeros((2, m)), np.zeros(k), np.zeros(m)
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros((k, k)),
+        np.zeros((2, m)),
+        np.zeros((_CANDIDATES, k)),
+        np.zeros(_CANDIDATES),
+        np.zeros(_CANDIDATES),
+        np.zeros((cells.displayed_items.shape[1], _CANDIDATES)),
+        np.zeros(m),
     )
     return Posterior(
         displays,
@@ -152,12 +169,15 @@ def new_posterior(
         rewards.sum(axis=1) * unit,
         rewards.sum(axis=2) * unit,
         np.ones((n, k, m)),
+        np.zeros((n, m)),
+        np.zeros((n, k)),
         displays.copy(),
         rewards.sum(axis=1) * unit,
         np.zeros((n, k)),
         np.full((n, k), 1.0 if is_position_based else 1.0 / k),
         np.zeros((n, k, k)),
         new_mean_prior(n, m, is_pooled=is_pooled),
+        cells,
         workspace,
         PosteriorBuffers(np.zeros(k, dtype=np.uintp), np.zeros(k), np.zeros(k), np.zeros(m)),
     )
@@ -168,6 +188,12 @@ def update_type(pointer: Any, user_type: int, n_positions: int) -> None:
     posterior = load_arguments(pointer)[0]
     i = user_type
     ranking, rewards = posterior.buffers.ranking[:n_positions], posterior.buffers.rewards
+    for k in range(n_positions):
+        j = ranking[k]
+        if posterior.displays[i, k, j] == 0.0:
+            add_displayed_cell(posterior.cells, i, k, j)
+            rate = posterior.weighting_rates[i, j]
+            posterior.weights[i, k, j] = _cell_weight(posterior.weighting_preferences[i, k], rate)
     arrays = CountArrays(posterior.displays, posterior.rewards, posterior.arrivals)
     record_round(arrays, i, ranking, rewards)
     posterior.rounds[i] += 1.0
@@ -191,9 +217,30 @@ def refit_type(pointer: Any, user_type: int, _: int) -> None:
     displays, weighted_displays = posterior.displays[i], posterior.weighted_displays[i]
     weighted_rewards, item_rewards = posterior.weighted_rewards[i], posterior.item_rewards[i]
     position_rewards = posterior.position_rewards[i]
-    _mean_rates(prior.shapes[i], prior.looks[i], weighted_displays, weighted_rewards, preferences, rates)
-    _weight_cells(preferences, rates, displays, posterior.weights[i], weighted_displays)
-    _weight_rewards(posterior.weights[i], posterior.rewards[i], posterior.unit, weighted_rewards)
+    cells = posterior.cells
+    n_cells, positions, items = cells.n_cells[i], cells.positions[i], cells.items[i]
+    _write_looks(weighted_displays, preferences, n_cells, positions, items, rates)
+    _mean_rates(prior.shapes[i], prior.looks[i], weighted_rewards, rates)
+    for j in range(rates.size):
+        posterior.weighting_rates[i, j] = rates[j]
+    for k in range(preferences.size):
+        posterior.weighting_preferences[i, k] = preferences[k]
+    if n_cells < 0:
+        _weight_cells(preferences, rates, displays, posterior.weights[i], weighted_displays)
+        _weight_rewards(posterior.weights[i], posterior.rewards[i], posterior.unit, weighted_rewards)
+    else:
+        _weight_listed_cells(
+            preferences,
+            rates,
+            displays,
+            posterior.rewards[i],
+            posterior.unit,
+            positions[:n_cells],
+            items[:n_cells],
+            posterior.weights[i],
+            weighted_displays,
+            weighted_rewards,
+        )
     if posterior.is_position_based:
         for j in range(item_rewards.size):
             item_rewards[j] = weighted_rewards[j]
@@ -216,16 +263,22 @@ def refit_type(pointer: Any, user_type: int, _: int) -> None:
         _add_step(posterior.logits[i], workspace.gradient)
         write_preferences(posterior.logits[i], posterior.is_position_based, preferences)
     for _step in range(_FIT_STEPS):
-        _write_looks(weighted_displays, preferences, rates)
+        _write_looks(weighted_displays, preferences, n_cells, positions, items, rates)
         fit_prior(prior, i, weighted_rewards, rates, posterior.rounds)
     posterior.refit_at[i] = max(posterior.rounds[i] * REFIT_GROWTH, posterior.rounds[i] + 1.0)
+
+
+@inlined
+def _cell_weight(preference: float, rate: float) -> float:
+    """Return the weight of a cell: 1 / (1 − p), p being its click rate."""
+    return 1.0 / (1.0 - min(preference * rate, _MAX_CLICK_RATE))
 
 
 @internal
 def _weight_cells(
     preferences: Floats, rates: Floats, displays: Floats, weights: Floats, weighted_displays: Floats
 ) -> None:
-    """Write the weight of each cell: 1 / (1 − p), p being its click rate.
+    """Write the weight of each cell.
 
     So weighted, a Poisson count is as uncertain, relative to its mean, as clicks are. In rounds with a click
     on one item the others have none, which counts do not show: weights conditional on the clicks of other
@@ -233,7 +286,7 @@ def _weight_cells(
     """
     for k in range(preferences.size):
         for j in range(rates.size):
-            weight = 1.0 / (1.0 - min(preferences[k] * rates[j], _MAX_CLICK_RATE))
+            weight = _cell_weight(preferences[k], rates[j])
             weights[k, j] = weight
             weighted_displays[k, j] = weight * displays[k, j]
 
@@ -248,6 +301,30 @@ def _weight_rewards(weights: Floats, rewards: Floats, unit: float, weighted_rewa
 
 
 @internal
+def _weight_listed_cells(
+    preferences: Floats,
+    rates: Floats,
+    displays: Floats,
+    rewards: Floats,
+    unit: float,
+    positions: NDArray[np.uint16],
+    items: NDArray[np.uint32],
+    weights: Floats,
+    weighted_displays: Floats,
+    weighted_rewards: Floats,
+) -> None:
+    """Write the weights of listed cells, and what they weight; other cells are weighted once displayed."""
+    for j in range(weighted_rewards.size):
+        weighted_rewards[j] = 0.0
+    for index in range(items.size):
+        k, j = positions[index], items[index]
+        weight = _cell_weight(preferences[k], rates[j])
+        weights[k, j] = weight
+        weighted_displays[k, j] = weight * displays[k, j]
+        weighted_rewards[j] += weight * rewards[k, j] * unit
+
+
+@internal
 def _weight_position_rewards(weights: Floats, rewards: Floats, unit: float, position_rewards: Floats) -> None:
     """Write the rewards that positions are compared by if clicks at different positions are independent."""
     for k in range(position_rewards.size):
@@ -258,16 +335,8 @@ def _weight_position_rewards(weights: Floats, rewards: Floats, unit: float, posi
 
 
 @internal
-def _mean_rates(
-    prior_shapes: Floats,
-    prior_looks: Floats,
-    weighted_displays: Floats,
-    weighted_rewards: Floats,
-    preferences: Floats,
-    rates: Floats,
-) -> None:
-    """Write the posterior mean of each item at the mode of ρ."""
-    _write_looks(weighted_displays, preferences, rates)
+def _mean_rates(prior_shapes: Floats, prior_looks: Floats, weighted_rewards: Floats, rates: Floats) -> None:
+    """Write the posterior mean of each item, in place of the looks at it."""
     for j in range(rates.size):
         rates[j] = (prior_shapes[j] + weighted_rewards[j]) / (prior_looks[j] + rates[j])
 
@@ -366,11 +435,13 @@ def sample_type(pointer: Any, user_type: int, rng_address: int) -> None:
     posterior, rng = load_arguments(pointer)[0], load_generator(rng_address)
     i, buffers, workspace = user_type, posterior.buffers, posterior.workspace
     prior_shapes, prior_looks = posterior.prior.shapes[i], posterior.prior.looks[i]
-    preferences, steps, candidate = buffers.preferences, workspace.gradient, workspace.candidate
+    preferences, steps = buffers.preferences, workspace.gradient
     displays, weighted_displays = posterior.displays[i], posterior.weighted_displays[i]
+    candidates, odds = workspace.candidates, workspace.odds
+    cells = posterior.cells
+    n_cells, positions, items = cells.n_cells[i], cells.positions[i], cells.items[i]
     is_position_based = posterior.is_position_based
     is_resampled = posterior.rounds[i] < _MAX_RESAMPLING_ROUNDS
-    first, total = 0.0, 0.0
     for index in range(_CANDIDATES if is_resampled else 1):
         _write_normals(rng, steps)
         squares, length = 0.0, 0.0
@@ -380,32 +451,43 @@ def sample_type(pointer: Any, user_type: int, rng_address: int) -> None:
         for k in range(steps.size):
             length += steps[k]
             steps[k] += posterior.logits[i, k]
-        write_preferences(steps, is_position_based, candidate)
+        write_preferences(steps, is_position_based, candidates[index])
+        odds[index] = 0.5 * (squares - length * length)  # Σθ is sampled as well, but irrelevant
         if is_resampled:
-            odds = 0.5 * (squares - length * length)  # Σθ is sampled as well, but irrelevant
-            odds += _log_posterior(
+            workspace.uniforms[index] = rng.random()
+    chosen = 0
+    if is_resampled:
+        for index in range(_CANDIDATES):
+            odds[index] += _log_position_posterior(
+                posterior.position_rewards[i], posterior.position_prior, is_position_based, candidates[index]
+            )
+        compared = weighted_displays if is_position_based else displays
+        if cells.displayed_items.shape[1] == 0:
+            _add_log_posteriors(
+                prior_shapes, prior_looks, compared, posterior.item_rewards[i], candidates, odds
+            )
+        else:
+            _add_listed_log_posteriors(
                 prior_shapes,
                 prior_looks,
-                weighted_displays if is_position_based else displays,
+                compared,
                 posterior.item_rewards[i],
-                posterior.position_rewards[i],
-                posterior.position_prior,
-                is_position_based,
-                candidate,
+                n_cells,
+                positions,
+                items,
+                cells.displayed_items[i][: cells.n_items[i]],
+                workspace.candidate_looks,
+                candidates,
+                odds,
             )
-            if index == 0:
-                first = odds
-            weight = math.exp(min(odds - first, 50.0))
-            total += weight
-            if rng.random() * total >= weight:  # never for the first
-                continue
-        for k in range(steps.size):
-            preferences[k] = candidate[k]
+        chosen = _resample(odds, workspace.uniforms)
+    for k in range(steps.size):
+        preferences[k] = candidates[chosen, k]
 
     _sort_preferences(posterior.position_order, preferences)
     normals, looks = workspace.normals, workspace.rates
     _write_normals(rng, normals[0])
-    _write_looks(weighted_displays, preferences, looks)
+    _write_looks(weighted_displays, preferences, n_cells, positions, items, looks)
     inflation = posterior.variance_factor * variance_inflation(posterior.rounds[i])
     weighted_rewards = posterior.weighted_rewards[i]
     if is_position_based:
@@ -444,28 +526,118 @@ def _write_normals(rng: np.random.Generator, normals: Floats) -> None:
 
 
 @internal
-def _write_looks(weighted_displays: Floats, preferences: Floats, looks: Floats) -> None:
-    """Write the weighted looks at each item, shape (M,)."""
+def _write_looks(
+    weighted_displays: Floats,
+    preferences: Floats,
+    n_cells: int,
+    positions: NDArray[np.uint16],
+    items: NDArray[np.uint32],
+    looks: Floats,
+) -> None:
+    """Write the weighted looks at each item, shape (M,), by the listed cells or by all."""
     for j in range(looks.size):
         looks[j] = 0.0
-    for k in range(preferences.size):
+    for index in range(n_cells):  # none if they are not listed
+        k, j = positions[index], items[index]
+        looks[j] += preferences[k] * weighted_displays[k, j]
+    for k in range(preferences.size if n_cells < 0 else 0):
         preference = preferences[k]
         for j in range(looks.size):
             looks[j] += preference * weighted_displays[k, j]
 
 
 @internal
-def _log_posterior(
+def _resample(odds: Floats, uniforms: Floats) -> int:
+    """Return the index of a candidate, drawn by its odds, which are logarithms."""
+    chosen, total = 0, 0.0
+    for index in range(odds.size):
+        weight = math.exp(min(odds[index] - odds[0], 50.0))
+        total += weight
+        if uniforms[index] * total < weight:  # always for the first
+            chosen = index
+    return chosen
+
+
+@internal
+def _add_log_posteriors(
     prior_shapes: Floats,
     prior_looks: Floats,
     displays: Floats,
     item_rewards: Floats,
+    candidates: Floats,
+    odds: Floats,
+) -> None:
+    """Add the terms of the log density of θ that depend on items, at each candidate's preferences."""
+    for index in range(odds.size):
+        total = 0.0
+        for j in range(item_rewards.size):
+            looks = prior_looks[j]
+            for k in range(displays.shape[0]):
+                looks += displays[k, j] * candidates[index, k]
+            total -= (prior_shapes[j] + item_rewards[j]) * math.log(looks)
+        odds[index] += total
+
+
+@internal
+def _add_listed_log_posteriors(
+    prior_shapes: Floats,
+    prior_looks: Floats,
+    displays: Floats,
+    item_rewards: Floats,
+    n_cells: int,
+    positions: NDArray[np.uint16],
+    items: NDArray[np.uint32],
+    displayed_items: NDArray[np.uint32],
+    looks: Floats,
+    candidates: Floats,
+    odds: Floats,
+) -> None:
+    """Add the same terms of displayed items alone: those of other items are equal for all candidates."""
+    for j in displayed_items:
+        for index in range(_CANDIDATES):
+            looks[j, index] = prior_looks[j]
+    for cell in range(n_cells):  # none if they are not listed
+        k, j = positions[cell], items[cell]
+        for index in range(_CANDIDATES):
+            looks[j, index] += displays[k, j] * candidates[index, k]
+    for k in range(displays.shape[0] if n_cells < 0 else 0):
+        for j in range(item_rewards.size):
+            for index in range(_CANDIDATES):
+                looks[j, index] += displays[k, j] * candidates[index, k]
+    _add_weighted_logarithms(prior_shapes, item_rewards, displayed_items, looks, odds)
+
+
+@internal
+def _add_weighted_logarithms(
+    prior_shapes: Floats,
+    item_rewards: Floats,
+    displayed_items: NDArray[np.uint32],
+    looks: Floats,
+    odds: Floats,
+) -> None:
+    """Subtract Σ_j (a_j + S_j) ln L_j of the looks L from each candidate's odds, shape (M, C).
+
+    Most items have no rewards, and the same a + S: the logarithm of a product of their looks is taken once.
+    """
+    for index in range(_CANDIDATES):
+        product, weight = 1.0, 0.0
+        for j in displayed_items:
+            earned = prior_shapes[j] + item_rewards[j]
+            if earned != weight or product < _MIN_PRODUCT or product > _MAX_PRODUCT:
+                odds[index] -= weight * math.log(product)
+                product, weight = 1.0, earned
+            product *= looks[j, index]
+        odds[index] -= weight * math.log(product)
+
+
+@internal
+def _log_position_posterior(
     position_rewards: Floats,
     position_prior: Floats,
     is_position_based: bool,  # noqa: FBT001
     preferences: Floats,
 ) -> float:
-    """Return the log density of θ at its preferences, with the means integrated out."""
+    """Return the terms of the log density of θ that depend on positions alone."""
     total = 0.0
     if is_position_based:
         for k in range(preferences.size):
@@ -475,11 +647,6 @@ def _log_posterior(
             total -= position_prior[k] * sum_logarithm  # the prior is that of shares of looks
     for k in range(preferences.size):
         total += (position_prior[k] + position_rewards[k]) * math.log(preferences[k])
-    for j in range(item_rewards.size):
-        looks = prior_looks[j]
-        for k in range(preferences.size):
-            looks += displays[k, j] * preferences[k]
-        total -= (prior_shapes[j] + item_rewards[j]) * math.log(looks)
     return total
 
 
