@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 if "--campaign" not in sys.argv:
-    # Set before Numba is imported: compiles in two thirds of the time, with the same results to the last bit. Machine
-    # code for any processor is cached apart, so that nothing else uses it.
+    # Set before Numba is imported: compiles in two thirds of the time, with the same results to the last bit.
+    # Machine code for any processor is cached apart, so that nothing else uses it.
     os.environ.setdefault("NUMBA_OPT", "1")
     os.environ.setdefault("NUMBA_CPU_NAME", "generic")
 os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise Ray writes a token to the home directory
