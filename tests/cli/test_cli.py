@@ -184,6 +184,18 @@ def test_results_name_settings_other_than_the_default(capsys: pytest.CaptureFixt
     assert json.loads(output)["changes"] is None
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_finished_policies_are_shown_before_the_table_on_a_terminal(
+    is_terminal: bool,  # noqa: FBT001
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    _, _, messages = run(capsys, "simulate", "--policy", "random,oracle", *QUICK)
+    assert ("random-personalized is finished: median regret " in messages) == is_terminal
+    assert "oracle-personalized is finished" not in messages
+
+
 def test_problems_with_features_are_simulated(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     path = tmp_path / "problem.toml"
     make_contextual_problem("logistic", n_items=9, n_positions=2, seed=1).save(path)

@@ -1,5 +1,6 @@
 """``banditrank simulate``: simulate policies and compare their regret."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -363,7 +364,16 @@ def _simulate_all(
                 break
             if not results[-1].is_complete:
                 break
+            if policy is not policies[-1]:
+                _show_finished(results[-1])
     return results
+
+
+def _show_finished(result: "SimulationResult") -> None:
+    """Print the regret of a policy on a terminal, because others may have to be compiled before the table."""
+    if sys.stderr.isatty():
+        regret = f"{result.median[-1]:,.0f}"
+        typer.echo(f"banditrank: {result.label} is finished: median regret {regret}", err=True)
 
 
 def _least_slope(
