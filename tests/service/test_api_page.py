@@ -70,8 +70,7 @@ def authorize(page: Page, key: str) -> None:
     expect(dialog).to_be_hidden()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1440, "dark")])
 def test_the_page_lists_all_operations_and_fits(
     open_page: OpenPage,
     service: Running,

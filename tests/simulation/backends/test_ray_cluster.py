@@ -71,6 +71,7 @@ def make_policy(directory: Path, victim: str) -> Policy:
     return Watched(coefficient=0.25)
 
 
+@pytest.mark.campaign  # half a minute; in make test a process is lost: test_ray.py
 def test_a_machine_that_is_lost_loses_nothing(
     cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture
 ) -> None:
