@@ -181,8 +181,15 @@ def test_errors_of_feedback_are_shown(browser: Browser, example: str, service: R
         wait_for_status(page, f"{items[0]}: the attribution window is closed.")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "light"),
+        pytest.param(390, "dark", marks=pytest.mark.campaign),
+        pytest.param(1440, "light", marks=pytest.mark.campaign),
+        (1440, "dark"),
+    ],
+)
 def test_the_page_is_accessible_at_any_width(
     open_page: OpenPage, example: str, service: Running, width: int, scheme: Literal["light", "dark"]
 ) -> None:

@@ -70,7 +70,15 @@ def authorize(page: Page, key: str) -> None:
     expect(dialog).to_be_hidden()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1440, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "light"),
+        pytest.param(390, "dark", marks=pytest.mark.campaign),
+        pytest.param(1440, "light", marks=pytest.mark.campaign),
+        (1440, "dark"),
+    ],
+)
 def test_the_page_lists_all_operations_and_fits(
     open_page: OpenPage,
     service: Running,
