@@ -459,3 +459,57 @@ def test_users_without_a_row_in_the_user_table_are_bad_rows() -> None:
 def test_invalid_user_tables_are_refused(users: object, columns: LogColumns | None, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         count(LOG, columns, users=users)
+
+
+ROWS = LOG.drop(columns=["user_id", "ts"])[:40].to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            ROWS.replace("item-3", "café").encode("latin-1"),
+            r"log.csv line \d+ must be UTF-8, got .byte 0xe9 aft",
+        ),
+        (ROWS.encode("utf-16"), r"log.csv line 1 must be UTF-8, got .byte 0xff"),
+        ((ROWS + "1,new,item-1\n").encode(), r"log.csv line 42 must have 5 values, .* got 3"),
+        ((ROWS + "1,new,item-1,1,0,0,0\n").encode(), r"log.csv line 42 must have 5 values, .* got 7"),
+        (ROWS.replace("item-1", '"item-1', 1).encode(), r"log.csv line \d+ must be a row with closed quotes"),
+        (
+            ROWS.replace("segment", "Item", 1).encode(),
+            r"log.csv line 1 must have each column once, got 'item'",
+        ),
+    ],
+)
+def test_malformed_text_is_named_by_line(tmp_path: Path, content: bytes, message: str) -> None:
+    # Detection of the format would skip the rows before a longer one, or say that it failed only.
+    (tmp_path / "log.csv").write_bytes(content)
+    with pytest.raises(InvalidInputError, match=message):
+        count(tmp_path / "log.csv")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ROWS.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + ROWS.encode(),
+        ROWS.replace("item-1", '"item-1"').encode(),
+        ROWS.replace("session,", " session ,", 1).encode(),
+        (ROWS + "\n\n").encode(),
+    ],
+)
+def test_ends_of_lines_marks_and_quotes_do_not_matter(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "log.csv").write_bytes(content)
+    assert_same_cube(count(tmp_path / "log.csv"), count(LOG[:40], LogColumns(user="", time="")))
+
+
+def test_files_of_text_may_have_their_columns_in_another_order(tmp_path: Path) -> None:
+    log = LOG.drop(columns=["user_id", "ts"])
+    log[:100].to_csv(tmp_path / "a.csv", index=False)
+    log[100:][log.columns[::-1]].assign(more=1).to_csv(tmp_path / "b.csv", index=False)
+    assert_same_cube(count(tmp_path), count(log))
+
+
+def test_propensities_whose_squares_are_no_numbers_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="propensity must be at least 1e-100"):
+        count(LOG.assign(propensity=1e-300))

@@ -1,7 +1,7 @@
 """From a click log to a click cube: `count_log`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -36,6 +36,7 @@ from banditrank.logs._count_queries import (
     QueryOptions,
 )
 from banditrank.logs._count_warnings import find_warnings
+from banditrank.logs._duckdb_session import QueryError
 from banditrank.logs._engines.base import CountEngine, OnProgress
 from banditrank.logs._engines.duckdb import DuckDBEngine
 from banditrank.logs._log_columns import LogColumns, resolve_columns
@@ -169,6 +170,7 @@ def count_log(
         log = open_source(opened.source, opened.file_format, delimiter, opened.header)
         user_table = open_users(users, opened)
         with (
+            _named_rows(log, user_table),
             notebook_progress("reading the log", on_progress) as report,
             _open_engine(engine, memory_limit, temporary_directory, threads, master) as running,
         ):
@@ -185,6 +187,20 @@ def count_log(
                 max_lists=max_lists,
             )
     return replace(cube, metadata={**cube.metadata, "engine": engine, "files": _names(source)})
+
+
+@contextmanager
+def _named_rows(*sources: Any) -> Iterator[None]:
+    """Raise the error of the first malformed row of text where DuckDB fails, which does not always name it."""
+    try:
+        yield
+    except QueryError:
+        for source in sources:
+            if isinstance(source, LogFiles) and source.is_text and not source.is_remote:
+                error = source.find_malformed_row()
+                if error is not None:
+                    raise error from None
+        raise
 
 
 class _Counter:

@@ -41,6 +41,9 @@ FOLD_HASH, SAMPLE_HASH = HashParameters(1103515245, 1), HashParameters(747796405
 SAMPLE_BUCKETS = 1_000_000
 """Number of buckets that visits are hashed into for the sample of lists."""
 
+MIN_PROPENSITY = 1e-100
+"""Minimum propensity: sums of the squares of its inverse are numbers, too."""
+
 VISIT_OK, VISIT_DUPLICATE, VISIT_SEVERAL_CLICKS, VISIT_UNSHOWN_CLICK, VISIT_EMPTY = range(5)
 """Flags of visits; all but the first are reasons to leave out their rows."""
 
@@ -560,7 +563,7 @@ class CountQueries:
 
     def _has_valid_propensity(self) -> str:
         number = self._number("propensity")
-        return f"coalesce({number} > 0 AND {number} <= 1, false)"
+        return f"coalesce({number} >= {MIN_PROPENSITY} AND {number} <= 1, false)"
 
     def _amount_flag(self) -> str:
         """Return 1 for a missing or invalid number, 2 for more clicks than displays, else 0."""

@@ -5,7 +5,7 @@ import glob
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -81,11 +81,56 @@ class LogFiles:
                             yield f"{name} line {number:,}", _parse_object(line, name, number)
                 else:
                     reader = csv.reader(lines, delimiter=self.delimiter)
-                    header = list(self.header) or next(reader)
+                    header = list(self.header) or next(reader, [])
                     for values in reader:
                         if values:
                             row = dict(zip(header, (value or None for value in values), strict=False))
                             yield f"{name} line {reader.line_num:,}", row
+
+    def headers(self) -> dict[str, tuple[str, ...]]:
+        """Return the columns of each file of text.
+
+        Raises
+        ------
+        InvalidInputError
+            If a header is not UTF-8, or has a column twice.
+        """
+        return {path: self.header or self._read_header(path) for path in self.paths}
+
+    def _read_header(self, path: str) -> tuple[str, ...]:
+        with open_text(path, errors="strict") as lines:
+            try:
+                names = next(csv.reader(lines, delimiter=self.delimiter), [])
+            except (UnicodeDecodeError, csv.Error):
+                raise self._first_malformed_row(path) or _not_text(path) from None
+        found = tuple(name.strip() or f"column{number}" for number, name in enumerate(names))
+        for number, name in enumerate(found):
+            if name.lower() in map(str.lower, found[:number]):
+                raise InvalidInputError(f"{Path(path).name} line 1", "must have each column once", name)
+        return found
+
+    def find_malformed_row(self) -> InvalidInputError | None:
+        """Return the error of the first row of text that is not UTF-8, or has too many or too few values."""
+        return next(filter(None, map(self._first_malformed_row, self.paths)), None)
+
+    def _first_malformed_row(self, path: str) -> InvalidInputError | None:
+        name = Path(path).name
+        with open_text(path, errors="surrogateescape") as lines:
+            reader = csv.reader(_checked_lines(lines, name), delimiter=self.delimiter, strict=True)
+            n_columns, line = len(self.header), 1
+            try:
+                for values in reader:
+                    n_columns = n_columns or len(values)
+                    if values and len(values) != n_columns:
+                        rule = f"must have {n_columns} values, as the header has columns"
+                        return InvalidInputError(f"{name} line {line:,}", rule, len(values))
+                    line = reader.line_num + 1
+            except csv.Error:
+                rule = "must be a row with closed quotes"
+                return InvalidInputError(f"{name} line {line:,}", rule, "a quote that is not closed")
+            except InvalidInputError as error:
+                return error
+        return None
 
 
 def find_files(
@@ -197,8 +242,30 @@ def _sniff_delimiter(path: str) -> str:
     return max(_DELIMITERS, key=header.count)
 
 
-def open_text(path: str) -> io.TextIOWrapper:
+def _checked_lines(lines: Iterable[str], name: str) -> Iterator[str]:
+    """Yield lines; raise at the first that is not UTF-8."""
+    for number, line in enumerate(lines, start=1):
+        if "\x00" in line or not line.isascii():
+            bad = next((place for place, sign in enumerate(line) if "\ud800" <= sign <= "\udfff"), None)
+            if bad is not None:
+                byte = f"byte 0x{ord(line[bad]) - 0xDC00:02x} after {line[max(0, bad - 20) : bad]!r}"
+                raise InvalidInputError(f"{name} line {number:,}", "must be UTF-8", byte)
+        yield line
+
+
+def _not_text(path: str) -> InvalidInputError:
+    return InvalidInputError("log", "must be a file of text in UTF-8", path)
+
+
+def open_text(path: str, *, errors: str = "replace") -> io.TextIOWrapper:
     """Open a file as text, decompressed by its name.
+
+    Parameters
+    ----------
+    path
+        The file.
+    errors
+        What becomes of bytes that are not UTF-8, as for `open`.
 
     Raises
     ------
@@ -210,7 +277,7 @@ def open_text(path: str) -> io.TextIOWrapper:
 
     try:
         stream = pa.input_stream(path, compression=compression_of(path))
-        return io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", errors="replace", newline="")
+        return io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", errors=errors, newline="")
     except (OSError, pa.ArrowException) as error:
         raise InvalidInputError(
             "log", f"must be readable ({' '.join(str(error).split())[:80]})", path

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
 from banditrank.logs._count_queries import (
+    MIN_PROPENSITY,
     VISIT_DUPLICATE,
     VISIT_EMPTY,
     VISIT_OK,
@@ -288,8 +289,9 @@ class _RowJudge:
             yield BadRow(NOT_A_TIME, place, names["time"], "must be a time", row.get(names["time"]))
         if "propensity" in names:
             number = _number(row.get(names["propensity"]))
-            if number is None or not 0 < number <= 1:
-                rule = "must be above 0 and at most 1"
+            if number is None or not MIN_PROPENSITY <= number <= 1:
+                is_tiny = number is not None and 0 < number < 1
+                rule = f"must be at least {MIN_PROPENSITY:g}" if is_tiny else "must be above 0 and at most 1"
                 yield BadRow(NOT_A_PROPENSITY, place, names["propensity"], rule, row.get(names["propensity"]))
         if "displays" in names:
             amounts = [_number(row.get(names[role])) for role in ("displays", "clicks")]

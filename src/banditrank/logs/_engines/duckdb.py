@@ -1,6 +1,6 @@
 """DuckDB engine: one machine, files of any size, a memory limit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -69,16 +69,30 @@ class DuckDBEngine:
                     f"read_json([{paths}], format = 'newline_delimited', "
                     f"union_by_name = {len(files.paths) > 1}, maximum_depth = 3)"
                 )
+            case _ if files.is_remote:
+                return self._csv_reader(files, files.paths, files.header)
             case _:
-                names = ""
-                if files.header:
-                    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in files.header)
-                    names = f", columns = {{{columns}}}, auto_detect = false"
+                # Detection would skip rows at the begin that have another number of values than later ones.
+                by_header: dict[tuple[str, ...], list[str]] = {}
+                for path, header in files.headers().items():
+                    by_header.setdefault(header, []).append(path)
+                readers = [self._csv_reader(files, group, header) for header, group in by_header.items()]
                 return (
-                    f"read_csv([{paths}], delim = {_literal(files.delimiter)}, quote = '\"', escape = '\"', "
-                    f"header = {not files.header}, all_varchar = true{names}"
-                    f"{', union_by_name = true' if len(files.paths) > 1 and not files.header else ''})"
+                    readers[0] if len(readers) == 1 else f"(FROM {' UNION ALL BY NAME FROM '.join(readers)})"
                 )
+
+    def _csv_reader(self, files: LogFiles, paths: Sequence[str], header: Sequence[str]) -> str:
+        """Return a reader of files with the same columns, which are detected if there is no header."""
+        listed = ", ".join(_literal(self._path(path)) for path in paths)
+        options = [
+            f"delim = {_literal(files.delimiter)}, quote = '\"', escape = '\"', header = {not files.header}"
+        ]
+        if header:
+            columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in header)
+            options.append(f"columns = {{{columns}}}, auto_detect = false")
+        else:
+            options.append(f"all_varchar = true, union_by_name = {len(paths) > 1}")
+        return f"read_csv([{listed}], {', '.join(options)})"
 
     def _path(self, path: str) -> str:
         if compression_of(path) == "bz2":
