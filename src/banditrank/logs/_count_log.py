@@ -191,7 +191,7 @@ def count_log(
 
 @contextmanager
 def _named_rows(*sources: Any) -> Iterator[None]:
-    """Raise the error of the first malformed row of text where DuckDB fails, which does not always name it."""
+    """Raise the error of the first malformed row of text where DuckDB fails."""
     try:
         yield
     except QueryError:

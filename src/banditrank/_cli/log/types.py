@@ -54,6 +54,7 @@ def types_command(
     console = make_console()
     print_verdict(console, diagnosis)
     if withheld.items:
+        console.print("Columns are not compared: without click rates no column tells users apart.")
         return
     if assessment.recommended:
         console.print(f"Tell user types apart by {' and '.join(assessment.recommended)}.")

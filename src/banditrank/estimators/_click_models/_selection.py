@@ -245,7 +245,8 @@ def _difference(one: FoldScores, other: FoldScores, kind: str) -> tuple[float, t
     first, second = (getattr(scores, kind).sum(axis=1) for scores in (one, other))
     is_used = one.visits > 0
     if not np.isfinite(first[is_used]).all() or not np.isfinite(second[is_used]).all():
-        total = float(first.sum() - second.sum()) if one is not other else 0.0
+        with np.errstate(invalid="ignore"):  # if both rule out a visit
+            total = float(first.sum() - second.sum()) if one is not other else 0.0
         return total, (total, total)
     weights = one.visits[is_used] / one.visits[is_used].sum()
     differences = (first - second)[is_used] / one.visits[is_used]
