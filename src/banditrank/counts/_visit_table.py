@@ -433,9 +433,9 @@ class VisitTable:
             self._count_events()
         size = self._n_events + n_rows
         if size > self._events.size:
-            grown = np.empty(max(size, int(_GROWTH * self._events.size)), dtype=np.int64)
-            grown[: self._n_events] = self._events[: self._n_events]
-            self._events = grown
+            events = np.empty(max(size, int(_GROWTH * self._events.size)), dtype=np.int64)
+            events[: self._n_events] = self._events[: self._n_events]
+            self._events = events
         if n_groups > len(self._by_clicks):
             more = n_groups - len(self._by_clicks)
             self._by_clicks = np.pad(self._by_clicks, ((0, more), (0, 0)))
@@ -474,8 +474,8 @@ class VisitTable:
             item_order = np.argsort(items) if items.size else item_order
             dense = dense[group_order][:, item_order]
         used = np.flatnonzero(dense)
-        group, item, position = np.unravel_index(used, dense.shape)
-        group, item = group_order[group], item_order[item]
+        of_group, of_item, position = np.unravel_index(used, dense.shape)
+        group, item = group_order[of_group], item_order[of_item]
         if groups is not None and items is not None:
             group, item = groups[group], items[item] if items.size else item
         return _KeyCounts.of_displays(

@@ -1,6 +1,6 @@
 """The cells of a cube as estimators of values read them: by group of folds, summed over periods."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,10 +91,11 @@ class LogCells(NamedTuple):
         is_used = np.bincount(flat, minlength=int(np.prod(axes))) > 0
         keys = np.flatnonzero(is_used)
         place = np.cumsum(is_used) - 1
-        sums = {name: sum_by(place[flat], getattr(self, name), keys.size) for name in self._fields[5:11]}
-        coordinates = np.unravel_index(keys, axes)
-        columns = dict(zip(self._fields[:4], coordinates, strict=True))
-        return self._replace(**columns, above=np.zeros(keys.size, dtype=np.int64), **sums)
+        columns: dict[str, Any] = {
+            name: sum_by(place[flat], getattr(self, name), keys.size) for name in self._fields[5:11]
+        }
+        columns |= dict(zip(self._fields[:4], np.unravel_index(keys, axes), strict=True))
+        return self._replace(**columns, above=np.zeros(keys.size, dtype=np.int64))
 
     def merged(self) -> "LogCells":
         """Return the cells with all folds in one group."""

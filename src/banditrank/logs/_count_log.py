@@ -736,9 +736,8 @@ def _period_numbers(options: QueryOptions, moments: NDArray[np.int64]) -> NDArra
         case "week":
             return np.asarray((local // 86_400 + 3) // 7)
         case "month":
-            return (local // 86_400).astype("datetime64[D]").astype("datetime64[M]").astype(
-                np.int64
-            ) + 1970 * 12
+            months = (local // 86_400).astype("datetime64[D]").astype("datetime64[M]")
+            return np.asarray(months.astype(np.int64) + 1970 * 12)
         case _:
             return np.asarray(local // 86_400)
 

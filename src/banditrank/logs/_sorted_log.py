@@ -243,8 +243,8 @@ class _Stream:
         """Return the first row of each visit."""
         if self._starts.size < rows.size:
             self._starts = np.zeros(rows.size, dtype=np.int64)
-        columns = (rows.column(name) for name in ("session", "user_type", "user", "period"))
-        n_visits = find_visits(*columns, self._starts)
+        session, user_type, user, period = map(rows.column, ("session", "user_type", "user", "period"))
+        n_visits = find_visits(session, user_type, user, period, self._starts)
         if n_visits < 0:
             raise _Unsuitable  # a visit of two types, users or periods
         return self._starts[:n_visits]

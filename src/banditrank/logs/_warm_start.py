@@ -116,9 +116,10 @@ class WarmStart:
             f"{100 * kept:.0f}% of {name}"
             for name, kept in zip(self.surface.user_types, self.kept, strict=True)
         )
+        positions = "1 position" if self.surface.n_positions == 1 else f"{self.surface.n_positions} positions"
         return (
             f"Surface {self.surface.name!r} starts with {self.counts.rounds:,} visits, "
-            f"{len(self.surface.items)} items and {self.surface.n_positions} positions; "
+            f"{len(self.surface.items)} items and {positions}; "
             f"displays kept: {shares}."
         )
 
