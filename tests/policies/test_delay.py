@@ -53,6 +53,34 @@ def test_a_delay_costs_a_factor_and_some_rounds(name: str, delay: int) -> None:
         assert late < 0.75 * random_regret(name)
 
 
+LARGE = Problem(
+    [0.4, 0.6],
+    [[0.4, 0.3, 0.2, 0.1], [0.5, 0.25, 0.15, 0.1]],
+    [np.linspace(0.9, 0.1, 10), np.roll(np.linspace(0.9, 0.1, 10), 4)],
+)
+LARGE_HORIZON = 50_000
+
+
+@cache
+def mean_regret_in_depth(name: str, delay: int) -> float:
+    model = "cascade" if name in OF_CASCADE else "position-based"
+    policy = make_policy(name, LARGE, click_model=model, horizon=LARGE_HORIZON)
+    result = simulate(policy, LARGE, LARGE_HORIZON, 10, seed=3, click_model=model, delay=delay)
+    return float(result.mean[-1])
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("delay", MAX_LOST_ROUNDS)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "random"])
+def test_a_delay_costs_as_little_in_depth(name: str, delay: int) -> None:
+    """Ten items in four positions, 50,000 rounds: a factor, some rounds, and never nearly random."""
+    prompt, late = mean_regret_in_depth(name, 0), mean_regret_in_depth(name, delay)
+    model = "cascade" if name in OF_CASCADE else "position-based"
+    random = float(simulate(UniformRandom(), LARGE, LARGE_HORIZON, 2, seed=3, click_model=model).mean[-1])
+    assert late <= MAX_FACTOR * prompt + MAX_LOST_ROUNDS[delay] * random / LARGE_HORIZON
+    assert late < 0.9 * random
+
+
 WITH_NOTE = {"uni-rank", "bubble-rank", "batch-rank", "top-rank", "grab", "ranked-bandits"}
 
 

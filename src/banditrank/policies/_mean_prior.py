@@ -28,10 +28,10 @@ from banditrank._compilation import compiled, internal
 Floats = NDArray[np.float64]
 
 _SHAPE_RANGE = (0.5, 2.0)  # of a; a stronger prior keeps unlucky items down
-_MIN_TASTE_VARIANCE = 0.001
+_MIN_TASTE_VARIANCE = 0.01
 _MAX_POOLED_SHARE = 0.999  # of s² a; at 1 types are independent
 _START_TASTE_VARIANCE = 0.4
-_START_ITEMS = 0.3  # that the start of s² counts for: with few items, types are never taken for identical
+_START_ITEMS = 0.15  # that the start of s² counts for: with few items, types are never taken for identical
 _POPULARITY_STEPS = 2
 _START_LEVEL = 0.5
 _MIN_EXPECTED = 1e-9
