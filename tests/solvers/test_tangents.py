@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from banditrank import NASH, Problem, alpha_fair, make_problem
 from banditrank.solvers._assignment import best_assignment
-from banditrank.solvers._branch_and_bound.relaxation import Tangent, bound_at, total_at
 from banditrank.solvers._instance import as_instance, score_cells
+from banditrank.solvers._tangents import Tangent, bound_at, total_at
 from banditrank.utilities._utility import Utility
 
 Floats = NDArray[np.float64]

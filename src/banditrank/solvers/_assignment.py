@@ -71,6 +71,18 @@ def assign(scores: Floats, n_items: int, workspace: AssignmentWorkspace, ranking
 
 
 @inlined
+def row_price(scores: Floats, k: int, n_items: int, prices: Floats) -> float:
+    """Return max_j (scores[k, j] − price_j), the dual value of a position.
+
+    For any prices ≥ 0, no assignment exceeds the sum of these over positions plus the sum of the prices.
+    """
+    row = -np.inf
+    for j in range(n_items):
+        row = max(row, scores[k, j] - prices[j])
+    return row
+
+
+@inlined
 def _match(scores: Floats, n_items: int, workspace: AssignmentWorkspace) -> bool:
     n_positions = scores.shape[0]
     for j in range(n_items):

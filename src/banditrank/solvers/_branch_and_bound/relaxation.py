@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from banditrank._compilation import inlined, internal
 from banditrank._native_calls import NativeArguments, call_native, load_arguments
-from banditrank.solvers._assignment import assign
+from banditrank.solvers._assignment import assign, row_price
 from banditrank.solvers._branch_and_bound.atoms import (
     MAX_STORED_ATOMS,
     add_atom,
@@ -33,56 +33,13 @@ from banditrank.solvers._branch_and_bound.envelope import GRID, conjugate, fit_e
 from banditrank.solvers._branch_and_bound.matrix_game import solve_game
 from banditrank.solvers._branch_and_bound.node import Node
 from banditrank.solvers._branch_and_bound.task import PLAIN, TARGET, VALUE, Incumbent, Task, update_incumbent
-from banditrank.utilities._formulas import LOGARITHM, MINIMUM, POWER, CompiledUtility, slope_of, utility_of
+from banditrank.solvers._tangents import ROUNDING, Tangent, bound_at, take_tangent, total_at
+from banditrank.utilities._formulas import MINIMUM
 
 Floats = NDArray[np.float64]
 
-ROUNDING = 2.3e-16  # relative rounding error of a sum, per term
 _CLOSE = 0.1  # gap between bound and mixture at which to branch, relative to the mixture's lead
 _CLOSE_MAXIMIN = 0.6
-
-
-class Tangent(NamedTuple):
-    """An upper bound as a function of t, the optimal assignment at its slopes."""
-
-    height: float  # F
-    lift: float  # G
-    is_scalable: bool  # whether all multiples of the slopes yield bounds
-
-
-@inlined
-def bound_at(utility: CompiledUtility, tangent: Tangent, total: float, terms: int) -> float:
-    """Return the upper bound that an optimal assignment of value ``total`` proves.
-
-    The bound includes the rounding error of the height and the lift, which are sums of ``terms`` numbers. For
-    steep slopes both are large and their difference is small: the bound is then weak.
-    """
-    if not tangent.is_scalable:
-        size = abs(tangent.height) + abs(tangent.lift) + abs(total)
-        return tangent.height + total - tangent.lift + (terms + 8) * ROUNDING * size
-    if utility.code == LOGARITHM:
-        bound = tangent.height + tangent.lift * float(np.log(total / tangent.lift))
-        return bound + (terms + 8) * ROUNDING * (abs(tangent.height) + tangent.lift)
-    bound = float(tangent.height * (total / tangent.lift) ** (1.0 - utility.parameter))
-    return bound + (terms + 8) * (1.0 + utility.parameter) * ROUNDING * abs(bound)
-
-
-@inlined
-def total_at(utility: CompiledUtility, tangent: Tangent, bound: float, terms: int) -> float:
-    """Return the total at which `bound_at` equals a bound: a smaller total proves the bound."""
-    if bound == -np.inf:
-        return -np.inf
-    if not tangent.is_scalable:
-        size = abs(tangent.height) + abs(tangent.lift) + abs(bound)
-        return bound - tangent.height + tangent.lift - (terms + 8) * ROUNDING * size
-    if utility.code == LOGARITHM:
-        exponent = (bound - tangent.height) / tangent.lift
-        size = 1.0 + abs(exponent) + abs(tangent.height) / tangent.lift
-        return tangent.lift * float(np.exp(exponent)) * (1.0 - (terms + 8) * ROUNDING * size)
-    if bound * tangent.height <= 0.0:  # only with α < 1, whose values are not negative
-        return 0.0
-    total = float(tangent.lift * (bound / tangent.height) ** (1.0 / (1.0 - utility.parameter)))
-    return total * (1.0 - (terms + 8) * (1.0 + 1.0 / abs(1.0 - utility.parameter)) * ROUNDING)
 
 
 class RelaxationState(NamedTuple):
@@ -226,12 +183,12 @@ def _move_guide(task: Task, node: Node) -> None:
 def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
     """Write the slopes at the guide, and return the tangent."""
     weights = task.instance.weights
-    height, lift = 0.0, 0.0
     if task.utility.code == MINIMUM:
         for i in range(weights.size):
             node.slopes[i] = node.guide[i]
         return Tangent(0.0, 0.0, False)
     if task.is_spatial:
+        height = 0.0
         for i in range(weights.size):
             node.slopes[i] = node.guide[i]
             share = enough / weights.size
@@ -239,17 +196,7 @@ def _take_tangent(task: Task, node: Node, enough: float) -> Tangent:
             node.envelope.conjugates[i] = at_most
             height += at_most
         return Tangent(height, 0.0, False)
-    for i in range(weights.size):
-        slope = weights[i] * slope_of(task.utility, node.guide[i])
-        node.slopes[i] = slope
-        height += weights[i] * utility_of(task.utility, node.guide[i])
-        lift += slope * node.guide[i]
-    if not (-np.inf < height < np.inf and -np.inf < lift < np.inf):  # a user function failed
-        for i in range(weights.size):
-            node.slopes[i] = 0.0
-        return Tangent(np.inf, 0.0, False)
-    is_scalable = task.facts[PLAIN] == 1 and task.utility.code in (LOGARITHM, POWER)
-    return Tangent(height, lift, is_scalable)
+    return take_tangent(task.utility, weights, node.guide, task.facts[PLAIN], node.slopes)
 
 
 @internal
@@ -293,12 +240,9 @@ def _solve_assignment(task: Task, node: Node) -> float:
                 return -np.inf
             bound -= extra
     for k in range(n_positions):
-        row = -np.inf
-        for j in range(live):
-            row = max(row, scores[k, j] - prices[j])
-        node.rows[k] = row
-        bound += row
-        size += abs(row)
+        node.rows[k] = row_price(scores, k, live, prices)
+        bound += node.rows[k]
+        size += abs(node.rows[k])
         node.columns[k] = node.active[node.columns[k]]
     return float(bound + (n_positions + node.slopes.size + 8) * ROUNDING * size)
 

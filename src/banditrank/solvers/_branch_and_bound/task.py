@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined, internal
 from banditrank.solvers._instance import Instance, bonus_of, values_of
 from banditrank.solvers._solution import gap_unit
-from banditrank.utilities._formulas import POWER, CompiledUtility, collective
+from banditrank.solvers._tangents import lowest_point
+from banditrank.utilities._formulas import CompiledUtility, collective
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.uintp]
@@ -18,9 +19,6 @@ LIVE, PLAIN, RESTRICTED = range(3)  # indices of Task.facts
 # Indices of Incumbent.levels: its value; the value plus the allowed gap; the allowed relative gap; and the
 # constant utility of types that the instance excludes.
 VALUE, TARGET, GAP, ASIDE = range(4)
-
-_MAX_LOG_SLOPE = 500.0  # the logarithm of the largest slope of a power
-_FLOOR = 1e-7  # minimum tangent point as a share of a type's largest value: f' may be infinite at 0
 
 
 class Task(NamedTuple):
@@ -99,9 +97,7 @@ def load_instance(task: Task, instance: Instance, n_items: int, is_restricted: i
             mine.preferences[i, k] = instance.preferences[i, k]
             looks += instance.preferences[i, k]
         task.ceilings[i] = looks * appeal
-        task.floors[i] = _FLOOR * looks * appeal
-        if task.utility.code == POWER:  # a tangent may touch anywhere, but must have finite slopes
-            task.floors[i] = max(task.floors[i], np.exp(-_MAX_LOG_SLOPE / task.utility.parameter))
+        task.floors[i] = lowest_point(task.utility, looks, appeal)
 
 
 @inlined
