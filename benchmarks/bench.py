@@ -25,6 +25,7 @@ from dashboard import measure_dashboard
 from interleaving import ROUNDS, interleave, ratio
 from isolation import measure_isolation
 from logs import measure_logs, measure_models
+from lotteries import measure_lotteries, measure_lottery_loops
 from many_items import measure_many_items
 from numpy_versions import NumpyUCB
 from policies import measure_policies
@@ -189,6 +190,7 @@ PARTS = {
     "many-items": (measure_many_items,),
     "candidates": (measure_candidates,),
     "solvers": (measure_solvers, measure_search_loops),
+    "lotteries": (measure_lotteries, measure_lottery_loops),
     "service": (measure_service,),
     "dashboard": (measure_dashboard,),
     "isolation": (measure_isolation,),

@@ -113,6 +113,9 @@ if TYPE_CHECKING:
     from banditrank.solvers import (
         EqualityReport,
         FrontierPoint,
+        KeptShare,
+        LeastExposure,
+        Lottery,
         Solution,
         best_equal_ranking,
         draw_frontier,
@@ -121,6 +124,7 @@ if TYPE_CHECKING:
         plot_frontier,
         save_frontier_plot,
         solve,
+        solve_lottery,
     )
     from banditrank.storage import open_store
     from banditrank.utilities import (
@@ -167,11 +171,14 @@ __all__ = [
     "FrontierPoint",
     "GreedyRank",
     "InvalidInputError",
+    "KeptShare",
     "Learner",
+    "LeastExposure",
     "LinTS",
     "LinUCB",
     "LogDiagnosis",
     "LogReport",
+    "Lottery",
     "MissingDependencyError",
     "NoExperimentError",
     "Oracle",
@@ -245,6 +252,7 @@ __all__ = [
     "sigmoid",
     "simulate",
     "solve",
+    "solve_lottery",
     "to_frame",
     "user_type_values",
     "warm_start",
@@ -359,6 +367,9 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             "solvers": (
                 "EqualityReport",
                 "FrontierPoint",
+                "KeptShare",
+                "LeastExposure",
+                "Lottery",
                 "Solution",
                 "best_equal_ranking",
                 "draw_frontier",
@@ -367,6 +378,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "plot_frontier",
                 "save_frontier_plot",
                 "solve",
+    "solve_lottery",
+                "solve_lottery",
             ),
             "storage": ("open_store",),
             "utilities": (

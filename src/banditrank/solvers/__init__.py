@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from banditrank.solvers._equality import EqualityReport, equality_report
     from banditrank.solvers._frontier import FrontierPoint, pareto_frontier
     from banditrank.solvers._frontier_plot import draw_frontier, plot_frontier, save_frontier_plot
+    from banditrank.solvers._lottery.guarantees import KeptShare, LeastExposure
+    from banditrank.solvers._lottery.lottery import GuaranteeReport, Lottery
+    from banditrank.solvers._lottery.plot import plot_lottery, save_lottery_plot
+    from banditrank.solvers._lottery.solve import solve_lottery
     from banditrank.solvers._solution import Solution
     from banditrank.solvers._solve import SOLVERS, best_equal_ranking, equal_value, solve
 
@@ -15,6 +19,10 @@ __all__ = [
     "SOLVERS",
     "EqualityReport",
     "FrontierPoint",
+    "GuaranteeReport",
+    "KeptShare",
+    "LeastExposure",
+    "Lottery",
     "Solution",
     "best_equal_ranking",
     "draw_frontier",
@@ -22,8 +30,11 @@ __all__ = [
     "equality_report",
     "pareto_frontier",
     "plot_frontier",
+    "plot_lottery",
     "save_frontier_plot",
+    "save_lottery_plot",
     "solve",
+    "solve_lottery",
 ]
 
 if not TYPE_CHECKING:  # type checkers would accept any name
@@ -43,6 +54,19 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "plot_frontier",
                 "save_frontier_plot",
             ),
+            "_lottery.guarantees": (
+                "KeptShare",
+                "LeastExposure",
+            ),
+            "_lottery.lottery": (
+                "GuaranteeReport",
+                "Lottery",
+            ),
+            "_lottery.plot": (
+                "plot_lottery",
+                "save_lottery_plot",
+            ),
+            "_lottery.solve": ("solve_lottery",),
             "_solution": ("Solution",),
             "_solve": (
                 "SOLVERS",

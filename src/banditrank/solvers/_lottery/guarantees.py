@@ -1,0 +1,181 @@
+"""Guarantees of a lottery: least exposure of items, and least values of user types."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+
+from banditrank._checks import check_number
+from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.solvers._instance import Instance
+from banditrank.solvers._lottery.pricing import GuaranteeRows
+
+Names = Sequence[str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class LeastExposure:
+    """A least exposure of items: the share of users who look at the position in which an item is shown.
+
+    The exposure of item j under a lottery that shows it at position k with probability X_jk is
+    Σ_i λ_i Σ_k ρ_ik X_jk. The exposures of all items sum to 1 if every user looks at one position.
+
+    Parameters
+    ----------
+    level
+        The least exposure, from 0 to 1.
+    items
+        Names or indices of the items; all by default.
+    is_group
+        Whether the level is that of all these items together, as for a supplier or a category, instead of
+        each one's.
+
+    Raises
+    ------
+    InvalidInputError
+        If the level is out of range, there are no items, or an item is given twice.
+
+    Examples
+    --------
+    >>> LeastExposure(0.02)
+    LeastExposure(level=0.02, items=None, is_group=False)
+    >>> LeastExposure(1.5)
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: least exposure must be a number from 0 to 1, got 1.5
+    """
+
+    level: float
+    items: Names | None = None
+    is_group: bool = False
+
+    def __post_init__(self) -> None:
+        check_number("least exposure", self.level, 0.0, 1.0)
+        if self.items is not None:
+            object.__setattr__(self, "items", _as_names("items", self.items))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptShare:
+    """A least value of user types, as a share of their values under personalized treatment.
+
+    Parameters
+    ----------
+    share
+        The share, from 0 to 1.
+    user_types
+        Names or indices of the types; all by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If the share is out of range, there are no types, or a type is given twice.
+
+    Examples
+    --------
+    >>> KeptShare(0.9, user_types=["male"])
+    KeptShare(share=0.9, user_types=('male',))
+    >>> KeptShare(1.1)
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: kept share must be a number from 0 to 1, got 1.1
+    """
+
+    share: float
+    user_types: Names | None = None
+
+    def __post_init__(self) -> None:
+        check_number("kept share", self.share, 0.0, 1.0)
+        if self.user_types is not None:
+            object.__setattr__(self, "user_types", _as_names("user_types", self.user_types))
+
+
+Guarantee = LeastExposure | KeptShare
+
+
+class NamedRows(NamedTuple):
+    """Guarantees as rows of the master, and the name of each."""
+
+    rows: GuaranteeRows
+    names: tuple[str, ...]
+
+
+def as_rows(
+    guarantees: Iterable[Guarantee], instance: Instance, items: Sequence[str], user_types: Sequence[str]
+) -> NamedRows:
+    """Return guarantees as rows of the master; those of level 0, which always hold, are left out.
+
+    Raises
+    ------
+    InvalidInputError
+        If an item or a type is unknown, or least exposures sum to more than there is.
+    """
+    groups: list[tuple[str, float, list[int]]] = []
+    shares: dict[int, float] = {}
+    for guarantee in guarantees:
+        if isinstance(guarantee, LeastExposure):
+            named = range(len(items)) if guarantee.items is None else guarantee.items
+            members = [_index("item", name, items) for name in named]
+            if guarantee.is_group:
+                described = "all items" if guarantee.items is None else _listed([items[j] for j in members])
+                groups.append((f"exposure of {described}", guarantee.level, members))
+            else:
+                groups += [(f"exposure of {items[j]}", guarantee.level, [j]) for j in members]
+        elif isinstance(guarantee, KeptShare):
+            kept = range(len(user_types)) if guarantee.user_types is None else guarantee.user_types
+            for name in kept:
+                i = _index("user_type", name, user_types)
+                shares[i] = max(guarantee.share, shares.get(i, 0.0))
+        else:
+            raise InvalidInputError("guarantees", "must be of LeastExposure and KeptShare", guarantee)
+    groups = [group for group in groups if group[1] > 0.0]
+    kept_types = sorted(i for i, share in shares.items() if share > 0.0)
+    _check_total(groups, instance)
+    rows_of: list[list[int]] = [[] for _ in items]
+    for row, (_, _, members) in enumerate(groups):
+        for item in members:
+            rows_of[item].append(row)
+    names = [*(name for name, _, _ in groups), *(f"value of {user_types[i]}" for i in kept_types)]
+    starts = np.cumsum([0, *(len(rows) for rows in rows_of)])
+    rows = GuaranteeRows(
+        np.array([*(level for _, level, _ in groups), *(0.0 for _ in kept_types)], dtype=np.float64),
+        starts.astype(np.int64),
+        np.array([row for rows in rows_of for row in rows], dtype=np.int64),
+        np.array(kept_types, dtype=np.int64),
+        np.array([shares[i] for i in kept_types], dtype=np.float64),
+    )
+    return NamedRows(rows, tuple(names))
+
+
+def _check_total(groups: list[tuple[str, float, list[int]]], instance: Instance) -> None:
+    """Check that levels of different items do not sum to more than all positions have."""
+    available = float(instance.weights @ instance.preferences.sum(axis=1))
+    least = np.zeros(instance.n_items)
+    for _, level, members in groups:
+        if len(members) == 1:
+            least[members[0]] = max(least[members[0]], level)
+    needed = max([float(least.sum()), *(level for _, level, _ in groups)], default=0.0)
+    if needed > available * (1.0 + 1e-9):
+        rule = f"must sum to at most {available:.6g}, the exposure of all positions"
+        raise InvalidInputError("least exposures", rule, round(needed, 9))
+
+
+def _as_names(field: str, names: Names) -> tuple[str | int, ...]:
+    given = (names,) if isinstance(names, str) else tuple(names)
+    if not given or len(set(given)) < len(given):
+        raise InvalidInputError(field, "must be different names, at least one", list(given))
+    return given
+
+
+def _index(field: str, name: str | int, known: Sequence[str]) -> int:
+    if isinstance(name, Integral) and not isinstance(name, bool):
+        if not 0 <= name < len(known):
+            raise InvalidInputError(field, f"must be a name, or a number from 0 to {len(known) - 1}", name)
+        return int(name)
+    if name not in known:
+        raise UnknownNameError(field, name, known)
+    return known.index(str(name))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"

@@ -1,0 +1,164 @@
+"""Plots of a lottery, beside the best fixed ranking and personalized treatment."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditrank._figures import Size, Style, check_plot_path, escape_mathtext, new_figure, write_figure
+from banditrank.model._problem import Problem
+from banditrank.model._values import best_personalized_rankings, best_personalized_values
+from banditrank.solvers._equality import equality_report
+from banditrank.solvers._lottery.lottery import Lottery
+from banditrank.solvers._solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MAX_BARS = 12  # rankings, items or user types in a panel
+_MAX_LABEL = 28  # characters
+_HEIGHT = 0.8  # of a group of bars
+
+
+def plot_lottery(
+    problem: Problem,
+    lottery: Lottery,
+    fixed: Solution | None = None,
+    *,
+    title: str | None = None,
+    size: Size | None = None,
+    style: Style | None = None,
+) -> "Figure":
+    """Plot a lottery: how often it shows each ranking, the exposure of items, and the values of user types.
+
+    Exposures and values are shown beside those of the best fixed ranking and of personalized treatment. At
+    most 12 bars are in a panel: the most probable rankings, the items of the largest exposure under one of
+    the three, and the first user types.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    lottery
+        The result of `solve_lottery` for the problem.
+    fixed
+        The result of `solve` for the problem; left out if None.
+    title
+        Title of the figure, which may contain mathematics between dollar signs; none by default.
+    size, style
+        As for `plot_frontier`.
+
+    Returns
+    -------
+    Figure
+        A Matplotlib figure of three panels.
+
+    Raises
+    ------
+    InvalidInputError
+        If the size or style is not valid.
+    MissingDependencyError
+        If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from banditrank import make_problem, solve, solve_lottery
+    >>> problem = make_problem("conflict", n_user_types=3, n_items=6, n_positions=2, seed=2)
+    >>> figure = plot_lottery(problem, solve_lottery(problem, "maximin"), solve(problem, "maximin"))
+    >>> [axes.get_title("left") for axes in figure.axes]
+    ['rankings', 'exposure of items', 'value of user types']
+    """
+    exposures, values = {"lottery": lottery.exposures}, {"lottery": lottery.user_type_values}
+    if fixed is not None:
+        rankings = np.tile(fixed.ranking, (problem.n_user_types, 1))
+        exposures["fixed ranking"] = _exposures(problem, rankings)
+        values["fixed ranking"] = equality_report(problem, fixed.ranking).user_type_values
+    exposures["personalized"] = _exposures(problem, best_personalized_rankings(problem))
+    values["personalized"] = best_personalized_values(problem)
+    shown = np.argsort(-np.max(list(exposures.values()), axis=0), kind="stable")[:_MAX_BARS]
+    odds = np.atleast_2d(lottery.probabilities)
+    with new_figure(size, style, default=(11, 4.2), n_panels=3) as figure:
+        panels = figure.subplots(1, 3)
+        if title is not None:
+            figure.suptitle(title)
+        labels = [
+            ", ".join(lottery.items[item] for item in ranking) for ranking in lottery.rankings[:_MAX_BARS]
+        ]
+        by_type = dict(zip(lottery.user_types, odds, strict=False)) if len(odds) > 1 else {"": odds[0]}
+        _draw_bars(panels[0], labels, {name: row[:_MAX_BARS] for name, row in by_type.items()})
+        panels[0].set_title("rankings", loc="left")
+        panels[0].set_xlabel("probability")
+        items = [lottery.items[item] for item in shown]
+        _draw_bars(panels[1], items, {name: exposure[shown] for name, exposure in exposures.items()})
+        panels[1].set_title("exposure of items", loc="left")
+        panels[1].set_xlabel("share of users who look at the item")
+        user_types = lottery.user_types[:_MAX_BARS]
+        _draw_bars(panels[2], user_types, {name: value[:_MAX_BARS] for name, value in values.items()})
+        panels[2].set_title("value of user types", loc="left")
+        panels[2].set_xlabel("expected click rate")
+        panels[2].legend(loc="best")
+    return figure
+
+
+def save_lottery_plot(
+    problem: Problem,
+    lottery: Lottery,
+    fixed: Solution | None,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    size: Size | None = None,
+    style: Style | None = None,
+    dpi: float | None = None,
+) -> None:
+    """Plot a lottery to a png, svg or pdf file.
+
+    Parameters
+    ----------
+    problem, lottery, fixed
+        As for `plot_lottery`.
+    path
+        File to write; its suffix is the format. Fonts are embedded.
+    title
+        Title of the figure; by default it names the problem, or there is none if a size is given.
+    size, style
+        As for `plot_frontier`.
+    dpi
+        Pixels per inch of a png file, 150 by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file's suffix is another one, the file cannot be written, or an option is not valid.
+    MissingDependencyError
+        If Matplotlib is not installed.
+    """
+    path = Path(path)
+    check_plot_path(path)
+    described = f"{problem.name}: a lottery over rankings, {lottery.treatment} treatment"
+    if title is None and size is None:
+        title = escape_mathtext(described)
+    figure = plot_lottery(problem, lottery, fixed, title=title, size=size, style=style)
+    write_figure(figure, path, described, dpi)
+
+
+def _exposures(problem: Problem, rankings: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the exposure of each item, shape (M,), for a ranking of each type."""
+    exposures = np.zeros(problem.n_items)
+    np.add.at(exposures, rankings, problem.arrival_rates[:, None] * problem.position_preferences)
+    return exposures
+
+
+def _draw_bars(axes: "Axes", names: Sequence[str], series: "dict[str, NDArray[np.float64]]") -> None:
+    """Draw horizontal bars, one group for each name, the first at the top."""
+    places = np.arange(len(names))
+    height = _HEIGHT / len(series)
+    for number, (label, values) in enumerate(series.items()):
+        offset = height * (number - (len(series) - 1) / 2)
+        axes.barh(places + offset, values, height=height, label=label or None)
+    shortened = [name if len(name) <= _MAX_LABEL else f"{name[: _MAX_LABEL - 1]}…" for name in names]
+    axes.set_yticks(places, [escape_mathtext(name) for name in shortened])
+    axes.invert_yaxis()
