@@ -194,24 +194,29 @@ def _write_tableau(master: Master, s: int) -> None:
     """Write a superbasic column in terms of the basic ones."""
     column = master.supers[s]
     for place in range(master.basis.size):
-        total = 0.0
-        for row in range(master.basis.size):
-            total += master.inverse[place, row] * master.rows[row, column]
-        master.tableau[s, place] = total
+        master.tableau[s, place] = 0.0
+    for row in range(master.basis.size):
+        coefficient = master.rows[row, column]
+        if coefficient != 0.0:  # a ranking has few items with guarantees
+            for place in range(master.basis.size):
+                master.tableau[s, place] += coefficient * master.inverse[place, row]
 
 
 @internal
 def mix(master: Master) -> None:
     """Write the values of the mixture."""
     for i in range(master.mixture.size):
-        total = 0.0
-        for place in range(master.basis.size):
-            column = master.basis[place]
-            total += master.amounts[column] * master.values[i, column]
-        for s in range(master.counts[N_SUPERS]):
-            column = master.supers[s]
-            total += master.amounts[column] * master.values[i, column]
-        master.mixture[i] = total
+        master.mixture[i] = 0.0
+    for place in range(master.basis.size):
+        column = master.basis[place]
+        amount = master.amounts[column]
+        if amount != 0.0:
+            for i in range(master.mixture.size):
+                master.mixture[i] += amount * master.values[i, column]
+    for s in range(master.counts[N_SUPERS]):
+        column = master.supers[s]
+        for i in range(master.mixture.size):
+            master.mixture[i] += master.amounts[column] * master.values[i, column]
 
 
 @internal
@@ -250,10 +255,12 @@ def _differentiate_super(master: Master, s: int) -> None:
     rise = master.profits[column]
     for i in range(master.mixture.size):
         rise += master.slopes[i] * master.values[i, column]
-        bend = master.values[i, column]
-        for place in range(master.basis.size):
-            bend -= master.tableau[s, place] * master.values[i, master.basis[place]]
-        master.bends[s, i] = bend
+        master.bends[s, i] = master.values[i, column]
+    for place in range(master.basis.size):
+        amount = master.tableau[s, place]
+        if amount != 0.0:
+            for i in range(master.mixture.size):
+                master.bends[s, i] -= amount * master.values[i, master.basis[place]]
     for row in range(master.basis.size):
         rise -= master.duals[row] * master.rows[row, column]
     master.gradient[s] = rise
