@@ -94,7 +94,7 @@ def check_lottery(
         assert lottery.value <= bound + 1e-12 * unit
         assert bound <= lottery.value + 1e-6 * unit
     if lottery.treatment == "equal":
-        binding = sum(report.is_binding for report in lottery.guarantees)
+        binding = sum(report.reached <= report.level * (1 + 1e-9) for report in lottery.guarantees)
         extra = 0 if problem.bonuses is None else 1
         assert len(lottery.rankings) <= problem.n_user_types + binding + extra
         if not guarantees:

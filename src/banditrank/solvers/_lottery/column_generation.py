@@ -60,6 +60,7 @@ N_RANKINGS, ASSIGNMENTS, IS_WARM, IS_PLAIN = range(4)
 OPTIMISE, MAXIMISE_FACTOR = range(2)  # goals of a call
 
 _SMOOTHING = 0.5  # weight of the point of the best bound
+_SMOOTHING_PRICES = 0.7  # the same with guarantees, whose prices vary more
 _COVERED = 0.05  # share of its personalized value below which a start has the type's own ranking, too
 _NEGATIVE = -1e-9  # an amount below which a basis of the last call is infeasible
 _MIN_PROBABILITY = 1e-12
@@ -261,7 +262,8 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
             break
         if state.counts[ASSIGNMENTS] >= max_assignments:
             break
-        _move_points(state, 0.0 if is_pure or bound == np.inf else _SMOOTHING)
+        smoothing = _SMOOTHING if state.guarantees.levels.size == 0 else _SMOOTHING_PRICES
+        _move_points(state, 0.0 if is_pure or bound == np.inf else smoothing)
         reached = _price(state, goal)
         state.counts[ASSIGNMENTS] += 1
         if reached < bound:
