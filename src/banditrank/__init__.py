@@ -378,7 +378,6 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "plot_frontier",
                 "save_frontier_plot",
                 "solve",
-    "solve_lottery",
                 "solve_lottery",
             ),
             "storage": ("open_store",),

@@ -169,7 +169,7 @@ class _LinPolicy(ContextualPolicy):
             **super().describe(),
             "coefficient": self.coefficient,
             "regularization": self.regularization,
-            "examination": [list(row) for row in self.examination],
+            "examination": np.asarray(self.examination).tolist(),
         }
 
     def init_state(self, statistics: FeatureStatistics, context: Context) -> LinState:

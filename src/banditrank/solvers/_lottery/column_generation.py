@@ -27,7 +27,7 @@ from banditrank.solvers._lottery.master import (
     PIVOTS,
     SUPERBASIC,
     Master,
-    Objective,
+    MasterObjective,
     factorise,
     height_of,
     improve_master,
@@ -60,7 +60,6 @@ N_RANKINGS, ASSIGNMENTS, IS_WARM, IS_PLAIN = range(4)
 OPTIMISE, MAXIMISE_FACTOR = range(2)  # goals of a call
 
 _SMOOTHING = 0.5  # weight of the point of the best bound
-_SMOOTHING_PRICES = 0.7  # the same with guarantees, whose prices vary more
 _COVERED = 0.05  # share of its personalized value below which a start has the type's own ranking, too
 _NEGATIVE = -1e-9  # an amount below which a basis of the last call is infeasible
 _MIN_PROBABILITY = 1e-12
@@ -72,7 +71,7 @@ class Generation(NamedTuple):
     """The workspace of successive searches."""
 
     instance: Instance
-    objective: Objective
+    objective: MasterObjective
     is_personalized: bool
     guarantees: GuaranteeRows
     master: Master
@@ -163,7 +162,7 @@ def bind_lottery(
     n_columns = special + (max(least, 6 * (n_rows + n) + 200) if capacity is None else max(least, capacity))
     generation = Generation(
         Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m)),
-        Objective(utility, np.zeros(n), np.zeros(n)),
+        MasterObjective(utility, np.zeros(n), np.zeros(n)),
         is_personalized,
         rows,
         new_master(n, n_rows, n_columns),
@@ -262,8 +261,7 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
             break
         if state.counts[ASSIGNMENTS] >= max_assignments:
             break
-        smoothing = _SMOOTHING if state.guarantees.levels.size == 0 else _SMOOTHING_PRICES
-        _move_points(state, 0.0 if is_pure or bound == np.inf else smoothing)
+        _move_points(state, 0.0 if is_pure or bound == np.inf else _SMOOTHING)
         reached = _price(state, goal)
         state.counts[ASSIGNMENTS] += 1
         if reached < bound:
@@ -540,7 +538,7 @@ def _find_or_add(state: Generation, ranking: NDArray[np.uintp], owner: int, goal
     master.amounts[place] = 0.0
     master.reduced[place] = 0.0
     _write_column(state, place, goal)
-    return place
+    return int(place)
 
 
 @internal

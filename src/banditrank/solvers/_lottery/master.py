@@ -31,7 +31,7 @@ _REFACTOR = 80  # pivots between two factorisations of the basis
 _MAX_STALLED = 30  # steps of length 0, after which the first column that improves enters (Bland)
 
 
-class Objective(NamedTuple):
+class MasterObjective(NamedTuple):
     """Φ: the part of the objective that depends on the types' values."""
 
     utility: CompiledUtility
@@ -74,9 +74,11 @@ def new_master(n_user_types: int, n_rows: int, n_columns: int) -> Master:
     return Master(
         *(np.zeros((n, c)), np.zeros((r, c)), np.zeros(c), np.zeros(c)),
         *(np.zeros(c, dtype=np.int64), np.zeros(c)),
-        *(np.zeros(r), np.zeros(r), np.zeros(r, dtype=np.int64)),
+        *(np.zeros(r), np.zeros(r)),
+        np.zeros(r, dtype=np.int64),
         *(np.zeros((r, r)), np.zeros((r, r)), np.zeros(r), np.zeros(r)),
-        *(np.zeros(s, dtype=np.int64), np.zeros((s, r)), np.zeros((s, n))),
+        np.zeros(s, dtype=np.int64),
+        *(np.zeros((s, r)), np.zeros((s, n))),
         *(np.zeros(s), np.zeros((s, s)), np.zeros(s)),
         *(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)),
         np.zeros(4, dtype=np.int64),
@@ -84,13 +86,13 @@ def new_master(n_user_types: int, n_rows: int, n_columns: int) -> Master:
 
 
 @inlined
-def extended_slope(objective: Objective, i: int, value: float) -> float:
+def extended_slope(objective: MasterObjective, i: int, value: float) -> float:
     """Return the slope of f at a value of type i, that at the floor below it."""
     return slope_of(objective.utility, max(value, objective.floors[i]))
 
 
 @internal
-def height_of(objective: Objective, values: Floats) -> float:
+def height_of(objective: MasterObjective, values: Floats) -> float:
     """Return Φ; 0 for maximin, which is a profit."""
     total = 0.0
     if objective.utility.code != MINIMUM:
@@ -106,7 +108,7 @@ def height_of(objective: Objective, values: Floats) -> float:
 
 
 @internal
-def improve_master(objective: Objective, master: Master, tolerance: float) -> bool:
+def improve_master(objective: MasterObjective, master: Master, tolerance: float) -> bool:
     """Improve the mixture until no column has a reduced profit above the tolerance.
 
     Return whether that succeeded. The duals and the mixture are those of the final amounts.
@@ -220,7 +222,7 @@ def mix(master: Master) -> None:
 
 
 @internal
-def _differentiate(objective: Objective, master: Master) -> None:
+def _differentiate(objective: MasterObjective, master: Master) -> None:
     """Write the values of the mixture, and the derivatives of the objective there."""
     n, n_rows = master.mixture.size, master.basis.size
     mix(master)
@@ -376,7 +378,7 @@ def _remove_super(master: Master, s: int, place: int) -> None:
 
 
 @internal
-def _move(objective: Objective, master: Master, is_flat: int) -> bool:
+def _move(objective: MasterObjective, master: Master, is_flat: int) -> bool:
     """Move along the step until the objective falls or an amount reaches 0, and update the basis.
 
     Return False if there is no limit, which only rounding errors can cause.
@@ -432,7 +434,9 @@ def _move(objective: Objective, master: Master, is_flat: int) -> bool:
 
 
 @inlined
-def _search_line(objective: Objective, master: Master, rise: float, longest: float, is_flat: int) -> float:
+def _search_line(
+    objective: MasterObjective, master: Master, rise: float, longest: float, is_flat: int
+) -> float:
     """Return the length of the step, at most ``longest``: safeguarded Newton on the slope along the step."""
     if objective.utility.code == MINIMUM:
         return longest

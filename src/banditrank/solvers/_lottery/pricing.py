@@ -132,7 +132,7 @@ def price_rankings(
                 pricing.slopes[i] * instance.means[i, j] + instance.weights[i] * pricing.item_prices[j]
             )
         total += _rank_by_appeal(instance, pricing, i, pricing.rankings[i])
-    return total * (1.0 + (instance.preferences.shape[1] + n_user_types + 8) * ROUNDING)
+    return float(total * (1.0 + (instance.preferences.shape[1] + n_user_types + 8) * ROUNDING))
 
 
 @internal

@@ -31,7 +31,7 @@ from banditrank.solvers._lottery.guarantees import Guarantee, NamedRows, as_rows
 from banditrank.solvers._lottery.lottery import GuaranteeReport, Lottery
 from banditrank.solvers._solution import gap_unit
 from banditrank.solvers._solve import DEFAULT_GAP, MIN_TARGET_GAP, ROUNDING
-from banditrank.utilities._formulas import CUSTOM, MINIMUM
+from banditrank.utilities._formulas import MINIMUM
 from banditrank.utilities._utility import NASH, UTILITARIAN, Utility, as_utility
 
 Floats = NDArray[np.float64]
@@ -84,8 +84,8 @@ def solve_lottery(
     -------
     Lottery
         Rankings and probabilities, the value, an upper bound on the value of any lottery, and the prices of
-        the guarantees. Under equal treatment there are at most as many rankings as user types and binding
-        guarantees, and one more with bonuses.
+        the guarantees. Under equal treatment there are at most as many rankings as user types and guarantees
+        that hold with equality, and one more with bonuses.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def solve_lottery(
     >>> from banditrank.solvers._lottery.guarantees import LeastExposure
     >>> lottery = solve_lottery(kdd2012(), "nash", guarantees=[LeastExposure(0.1)])
     >>> lottery.exposures.round(3)
-    array([0.1, 0.1, 0.4, 0.3, 0.1])
+    array([0.1, 0.1, 0.1, 0.6, 0.1])
     """
     instance = as_instance(problem, bonuses=bonuses, scale=scale)
     chosen = _as_concave(as_utility(utility))
@@ -290,7 +290,7 @@ def _as_concave(utility: Utility) -> Utility:
             f"a lottery needs a concave utility or maximin, got {utility} (non-concave): "
             f"use a fixed ranking, from solve"
         )
-    if utility.code == CUSTOM and utility.derivative is None:
+    if utility.function is not None and utility.derivative is None:
         if utility.shape != "linear":
             raise UnsolvableError(
                 f"a lottery needs the derivative of a concave function, got none for {utility}"
