@@ -99,7 +99,7 @@ def plot_lottery(
         _draw_bars(panels[2], user_types, {name: value[:_MAX_BARS] for name, value in values.items()})
         panels[2].set_title("value of user types", loc="left")
         panels[2].set_xlabel("expected click rate")
-        panels[2].legend(loc="best")
+        figure.legend(*panels[2].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
