@@ -81,7 +81,7 @@ def test_a_delay_costs_as_little_in_depth(name: str, delay: int) -> None:
     assert late < 0.9 * random
 
 
-WITH_NOTE = {"uni-rank", "bubble-rank", "batch-rank", "top-rank", "grab", "ranked-bandits"}
+WITH_NOTE = {"uni-rank", "bubble-rank", "batch-rank", "top-rank", "grab", "ranked-bandits", "ftrl-pbm"}
 
 
 def test_policies_with_a_note() -> None:

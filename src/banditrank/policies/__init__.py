@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from banditrank.policies._ucb_rank import UCBRank
     from banditrank.policies._uniform import UniformRandom
     from banditrank.policies.baselines import (
+        CTS,
+        CUCB,
+        FTRLPBM,
         GRAB,
         PBMHB,
         PBMPIE,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
         BubbleRank,
         CascadeKLUCB,
         CombUCB1,
+        NashUCB,
         RankedBandits,
         TopRank,
         UniRank,
@@ -40,6 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTEXTUAL_POLICY_NAMES",
+    "CTS",
+    "CUCB",
+    "FTRLPBM",
     "GRAB",
     "PBMHB",
     "PBMPIE",
@@ -62,6 +69,7 @@ __all__ = [
     "Learner",
     "LinTS",
     "LinUCB",
+    "NashUCB",
     "Oracle",
     "Policy",
     "RankedBandits",
@@ -110,9 +118,13 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             "baselines": (
                 "BatchRank",
                 "BubbleRank",
+                "CTS",
+                "CUCB",
                 "CascadeKLUCB",
                 "CombUCB1",
+                "FTRLPBM",
                 "GRAB",
+                "NashUCB",
                 "PBMHB",
                 "PBMPIE",
                 "PBMTS",

@@ -36,7 +36,11 @@ from banditrank.policies.baselines._batch_rank import BatchRank
 from banditrank.policies.baselines._bubble_rank import BubbleRank
 from banditrank.policies.baselines._cascade_kl_ucb import CascadeKLUCB
 from banditrank.policies.baselines._comb_ucb1 import CombUCB1
+from banditrank.policies.baselines._cts import CTS
+from banditrank.policies.baselines._cucb import CUCB
+from banditrank.policies.baselines._ftrl_pbm import FTRLPBM
 from banditrank.policies.baselines._grab import GRAB
+from banditrank.policies.baselines._nash_ucb import NashUCB
 from banditrank.policies.baselines._pb_mhb import PBMHB
 from banditrank.policies.baselines._pbm_pie import PBMPIE
 from banditrank.policies.baselines._pbm_ts import PBMTS
@@ -58,7 +62,7 @@ BASELINES: dict[str, type[BaselinePolicy]] = {
     for policy in (
         *(PBMUCB, PBMTS, PBMPIE),
         *(TopRank, BatchRank, CascadeKLUCB, BubbleRank, UniRank, RankedBandits),
-        *(PBMHB, GRAB, CombUCB1, PMED),
+        *(PBMHB, GRAB, CombUCB1, PMED, CUCB, CTS, FTRLPBM, NashUCB),
     )
 }
 """Policies of other papers, by name."""

@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from helpers.synthetic_regret import ending_at, synthetic_curves
 
-from banditrank.experiments._compare.reproductions import li2019
+from banditrank.experiments._compare.reproductions import hossain2021, li2019
 from banditrank.experiments._compare.reproductions.catalog import REPRODUCTIONS
+from banditrank.experiments._compare.reproductions.chen2016 import CUCB
+from banditrank.experiments._compare.reproductions.chen2022 import FTRL_PBM, constrained_adversary
 from banditrank.experiments._compare.reproductions.gauthier2021_grab import GRAB
 from banditrank.experiments._compare.reproductions.gauthier2021_pb_mhb import PB_MHB
 from banditrank.experiments._compare.reproductions.gauthier2022 import UNI_RANK
@@ -25,6 +27,7 @@ from banditrank.experiments._compare.reproductions.radlinski2008 import (
     popularity_value,
 )
 from banditrank.experiments._compare.reproductions.regret_reproduction import RegretReproduction
+from banditrank.experiments._compare.reproductions.wang2018 import CTS
 from banditrank.experiments._compare.reproductions.zoghi2017 import BATCH_RANK
 from banditrank.experiments._study import Frames, Study, StudyResult
 from banditrank.model._click_models import PositionBased, compile_problem
@@ -33,7 +36,7 @@ from banditrank.simulation._run import MIN_FUSED_ROUNDS
 
 ALL = (
     *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
-    *(PB_MHB, GRAB, COMB_UCB1, PMED),
+    *(PB_MHB, GRAB, COMB_UCB1, PMED, CUCB, CTS, FTRL_PBM),
 )
 
 # Final regrets that confirm the paper's claims, by policy.
@@ -73,6 +76,15 @@ CONFIRMING = {
     "grab": {"grab": 700, "comb-ucb1": 2000, "pb-mhb": 50},
     "comb-ucb1": {"comb-ucb1": 2000},
     "pmed": {"pmed": 300, "comb-ucb1": 2000},
+    "cucb": {"cucb": 2000},
+    "cts": {"cts": 200, "cucb": 2000},
+    "ftrl-pbm": {
+        "ftrl-pbm-stochastic": 1000,
+        "cucb-stochastic": 2000,
+        "ftrl-pbm-adversarial": 900,
+        "cucb-adversarial": 4000,
+        "cts-adversarial": 4000,
+    },
 }
 
 
@@ -83,7 +95,7 @@ def analyse(reproduction: RegretReproduction, changed: dict[str, pd.DataFrame] |
 
 
 def test_every_baseline_has_a_reproduction() -> None:
-    assert set(REPRODUCTIONS) == set(BASELINES) == {*CONFIRMING, "bubble-rank"}
+    assert set(REPRODUCTIONS) == set(BASELINES) == {*CONFIRMING, "bubble-rank", "nash-ucb"}
     for policy, study in REPRODUCTIONS.items():
         assert study.name == f"paper-{policy}"
         assert (study.claim_heading, study.has_agreement) == ("Its paper says", True)
@@ -92,7 +104,9 @@ def test_every_baseline_has_a_reproduction() -> None:
 @pytest.mark.parametrize("study", REPRODUCTIONS.values(), ids=lambda study: study.name)
 def test_a_claim_is_two_sentences_that_name_the_paper(study: Study) -> None:
     assert len(re.split(r"(?<=[a-z%\d)])\. (?=[A-Z])", study.claim)) == 2
-    assert re.search(r"\((?:[^()]*, )+(?:NIPS|NeurIPS|ICML|UAI|IDA|AISTATS) 20\d\d[^()]*\)\.$", study.claim)
+    assert re.search(
+        r"\((?:[^()]*, )+(?:NIPS|NeurIPS|ICML|UAI|IDA|AISTATS|AAAI|JMLR) 20\d\d[^()]*\)\.$", study.claim
+    )
 
 
 @pytest.mark.parametrize("reproduction", ALL, ids=lambda reproduction: reproduction.policy)
@@ -147,6 +161,13 @@ HIGH, LOW = ending_at(99_000.0), ending_at(1.0)
         (COMB_UCB1, {"comb-ucb1": ending_at(1e9)}, 1),
         (PMED, {"pmed": synthetic_curves(lambda t: t / 100)}, 0),
         (PMED, {"comb-ucb1": LOW}, 1),
+        (CUCB, {"cucb": LINEAR}, 0),
+        (CTS, {"cts": LINEAR}, 0),
+        (CTS, {"cucb": LOW}, 1),
+        (FTRL_PBM, {"ftrl-pbm-stochastic": LINEAR}, 0),
+        (FTRL_PBM, {"ftrl-pbm-adversarial": LINEAR}, 1),
+        (FTRL_PBM, {"cucb-adversarial": LOW}, 2),
+        (FTRL_PBM, {"cts-adversarial": LOW}, 3),
     ],
     ids=lambda value: value.policy if isinstance(value, RegretReproduction) else "",
 )
@@ -241,3 +262,38 @@ def test_a_safety_job_is_reproducible() -> None:
     assert first["round"].max() == 500
     assert (first["maximum_wrong_pairs"] <= li2019.MAX_WRONG_PAIRS).all()
     assert (first.groupby("replication")["regret"].diff().dropna() >= 0).all()
+
+
+def welfare_data(regret: Callable[[float], float]) -> Frames:
+    return {"nash-ucb": synthetic_curves(regret)[["replication", "round", "regret"]]}
+
+
+def test_the_loss_of_welfare_decides_the_checks() -> None:
+    assert hossain2021.analyse(welfare_data(lambda t: 2 * np.sqrt(t))).agreement == "agrees"
+    linear = [check.holds for check in hossain2021.analyse(welfare_data(lambda t: t / 100)).checks]
+    assert linear == [False, True]
+    large = [check.holds for check in hossain2021.analyse(welfare_data(lambda t: 60 * np.sqrt(t))).checks]
+    assert large == [True, False]
+
+
+def test_the_best_lottery_satisfies_the_optimality_condition() -> None:
+    lottery = hossain2021.best_lottery(hossain2021.TASTES)
+    slopes = (hossain2021.TASTES / (hossain2021.TASTES @ lottery)[:, None]).sum(axis=0)
+    assert slopes.max() <= 2 + 1e-6
+    assert lottery.sum() == pytest.approx(1)
+    assert hossain2021.fixed_arm_loss() == pytest.approx(0.225 - 0.12, abs=1e-3)
+
+
+def test_a_welfare_job_is_reproducible() -> None:
+    [job] = hossain2021.sweep(3, quick=True)
+    small = hossain2021.WelfareJob(name="a", policy=job.policy, rounds=500, replications=2, seed=3)
+    steps: list[int] = []
+    first = small.run(workers=1, advance=steps.append)
+    pd.testing.assert_frame_equal(first, small.run(workers=2, advance=steps.append))
+    assert (first.groupby("replication")["regret"].diff().dropna() >= -1e-12).all()
+
+
+def test_the_best_ranking_stays_the_same_under_the_adversary() -> None:
+    timeline = constrained_adversary(1000)
+    assert len({tuple(np.argsort(-problem.item_means[0])[:2]) for problem in timeline.problems}) == 1
+    assert {float(problem.item_means[0, 0]) for problem in timeline.problems} == {0.2, 1.0}

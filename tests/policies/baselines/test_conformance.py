@@ -72,11 +72,12 @@ BELIEFS = {
     "pbm-ts": ("statistics", "posterior"),
     "pbm-pie": ("statistics", "estimates", "entropies"),
     "comb-ucb1": ("means", "widths"),
+    "cucb": ("means", "widths"),
     "grab": ("means",),
 }
 """Fields of the state that depend on the counts alone."""
 
-NO_BELIEFS = {"pb-mhb", "pmed"}  # beside the counts they keep scratch only
+NO_BELIEFS = {"pb-mhb", "pmed", "cts"}  # beside the counts they keep scratch only
 
 
 @pytest.mark.parametrize("treatment", TREATMENTS)

@@ -9,7 +9,11 @@ if TYPE_CHECKING:
     from banditrank.policies.baselines._bubble_rank import BubbleRank
     from banditrank.policies.baselines._cascade_kl_ucb import CascadeKLUCB
     from banditrank.policies.baselines._comb_ucb1 import CombUCB1
+    from banditrank.policies.baselines._cts import CTS
+    from banditrank.policies.baselines._cucb import CUCB
+    from banditrank.policies.baselines._ftrl_pbm import FTRLPBM
     from banditrank.policies.baselines._grab import GRAB
+    from banditrank.policies.baselines._nash_ucb import NashUCB
     from banditrank.policies.baselines._pb_mhb import PBMHB
     from banditrank.policies.baselines._pbm_pie import PBMPIE
     from banditrank.policies.baselines._pbm_ts import PBMTS
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
     from banditrank.policies.baselines._uni_rank import UniRank
 
 __all__ = [
+    "CTS",
+    "CUCB",
+    "FTRLPBM",
     "GRAB",
     "PBMHB",
     "PBMPIE",
@@ -30,6 +37,7 @@ __all__ = [
     "BubbleRank",
     "CascadeKLUCB",
     "CombUCB1",
+    "NashUCB",
     "RankedBandits",
     "TopRank",
     "UniRank",
@@ -43,7 +51,11 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             "_bubble_rank": ("BubbleRank",),
             "_cascade_kl_ucb": ("CascadeKLUCB",),
             "_comb_ucb1": ("CombUCB1",),
+            "_cts": ("CTS",),
+            "_cucb": ("CUCB",),
+            "_ftrl_pbm": ("FTRLPBM",),
             "_grab": ("GRAB",),
+            "_nash_ucb": ("NashUCB",),
             "_pb_mhb": ("PBMHB",),
             "_pbm_pie": ("PBMPIE",),
             "_pbm_ts": ("PBMTS",),

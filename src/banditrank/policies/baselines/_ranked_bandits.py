@@ -17,6 +17,7 @@ from banditrank.policies._sorting import random_argmax
 from banditrank.policies.baselines._base import OrderedBaselinePolicy, check_horizon
 from banditrank.policies.baselines._components.item_remapping import remap_items
 from banditrank.policies.baselines._components.kl_ucb import exploration_level, kl_ucb, kl_ucb_exceeds
+from banditrank.policies.baselines._components.notes import note_float, noted_float
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -71,18 +72,13 @@ def rank_bandits(
     )
 
 
-_MANTISSA_BITS = 53
-
-
 @inlined
 def note_choice(bandits: RankBandits, copy: int, rank: int) -> None:
     """Write the last choice of a rank to the note, with its probability to the last bit."""
     n_ranks = bandits.choices.shape[1]
     bandits.note[rank] = bandits.choices[copy, rank]
     if bandits.kind == _EXP3:
-        mantissa, exponent = math.frexp(bandits.probabilities[copy, rank])
-        bandits.note[n_ranks + rank] = int(math.ldexp(mantissa, _MANTISSA_BITS))
-        bandits.note[2 * n_ranks + rank] = exponent
+        note_float(bandits.note, n_ranks + rank, 2 * n_ranks + rank, bandits.probabilities[copy, rank])
 
 
 @inlined
@@ -169,8 +165,7 @@ def reward(bandits: RankBandits, copy: int, rank: int, clicked: bool) -> None:  
     if clicked:
         bandits.earned[copy, rank, choice] += 1.0
         if bandits.kind == _EXP3:
-            mantissa = float(bandits.note[n_ranks + rank])
-            probability = math.ldexp(mantissa, bandits.note[2 * n_ranks + rank] - _MANTISSA_BITS)
+            probability = noted_float(bandits.note, n_ranks + rank, 2 * n_ranks + rank)
             _reweigh(bandits.weights[copy, rank], choice, bandits.mixing[0] / probability)
 
 

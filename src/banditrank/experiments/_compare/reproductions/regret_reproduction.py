@@ -17,6 +17,7 @@ from banditrank.experiments._simulation_job import SimulationJob
 from banditrank.experiments._study import Check, Frames, Study, StudyResult
 from banditrank.model._click_models import ClickModel
 from banditrank.model._problem import Problem
+from banditrank.model._timeline import Timeline
 from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._catalog import make_policy
 from banditrank.simulation._simulate import default_checkpoints
@@ -52,14 +53,18 @@ class PolicyRun:
 
     label: str
     policy: Callable[[int], CompiledPolicy]
-    problem: Problem
+    problem: Problem | Timeline
     click_model: ClickModel
     panel: str = ""
     microseconds_per_round: float = 2.0
 
 
 def catalog_run(
-    name: str, problem: Problem, click_model: ClickModel, panel: str = "", microseconds_per_round: float = 2.0
+    name: str,
+    problem: Problem | Timeline,
+    click_model: ClickModel,
+    panel: str = "",
+    microseconds_per_round: float = 2.0,
 ) -> PolicyRun:
     """Return a run of a policy of the catalog, with the parameters of the problem that it needs to know."""
     return PolicyRun(
