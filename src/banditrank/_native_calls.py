@@ -59,6 +59,11 @@ class NativeArguments:
             layout.store(values, rng, self.memory)
         self.address = self.memory.ctypes.data
 
+    @property
+    def generator_slot(self) -> int:
+        """Address in the memory at which the generator is stored, for `store_generator`."""
+        return int(self.address + self.memory.nbytes - _generator_size(np.random.default_rng(0)))
+
     def native_function(self, function: Callable[..., None]) -> int:
         """Return the address of a native function for arguments of this layout, compiled on first use.
 
@@ -139,6 +144,18 @@ def _store(values: Any, rng: np.random.Generator | None, memory: Any) -> Any:
 
 
 _store_code: Any = _store  # a dispatcher of Numba, which has no types
+
+
+@compiled
+def _generator_size(rng: np.random.Generator) -> Any:
+    """Return the number of bytes that a generator takes, at the end of `NativeArguments.memory`."""
+    return _size_of(rng)
+
+
+@inlined
+def store_generator(slot: int, rng: np.random.Generator) -> None:
+    """Replace the generator of native arguments; valid as long as that generator exists."""
+    _store_at(slot, rng)
 
 
 @inlined

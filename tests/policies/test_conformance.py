@@ -1,18 +1,23 @@
 from collections.abc import Callable
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from banditrank import (
+    Conservative,
+    FixedRanking,
     Forgetful,
     GreedyRank,
     Oracle,
+    Problem,
     Smoothing,
     TypeBlind,
     TypeBlindUCB,
     UCBRank,
     UniformRandom,
 )
-from banditrank.policies import schedules
+from banditrank.policies import CTS, schedules
 from banditrank.testing._policies import (
     POLICY_CHECKS,
     MakePolicy,
@@ -20,6 +25,12 @@ from banditrank.testing._policies import (
     check_relabelling_items,
     check_relabelling_user_types,
 )
+
+
+def worst_rankings(problem: Problem) -> NDArray[np.intp]:
+    """Return the ranking of the worst items for each user type, shape (N, K)."""
+    return np.argsort(problem.item_means, axis=1)[:, : problem.n_positions]
+
 
 POLICIES: dict[str, MakePolicy] = {
     "greedy personalized": lambda _: GreedyRank(coefficient=1.0),
@@ -48,6 +59,12 @@ POLICIES: dict[str, MakePolicy] = {
     "type-blind": lambda _: TypeBlindUCB(coefficient=0.5),
     "type-blind equal": lambda _: TypeBlindUCB(coefficient=0.5, treatment="equal"),
     "type-blind wrapper": lambda _: TypeBlind(UCBRank(coefficient=0.5)),
+    "conservative": lambda problem: Conservative(UCBRank(coefficient=0.5), worst_rankings(problem)),
+    "conservative equal": lambda problem: Conservative(
+        UCBRank(coefficient=0.5, treatment="equal"), worst_rankings(problem)[:1], alpha=0.3
+    ),
+    "conservative with a policy": lambda _: Conservative(UCBRank(coefficient=0.5), CTS()),
+    "fixed": lambda problem: FixedRanking(worst_rankings(problem)),
     "random": lambda _: UniformRandom(),
     "oracle personalized": Oracle,
     "oracle equal nash": lambda problem: Oracle(problem, treatment="equal", utility="nash"),
@@ -68,6 +85,7 @@ VARIANTS = {
     "type-blind wrapper",  # ranks as "type-blind" does
     "greedy personalized",  # has the states of "ucb personalized"
     "forgetful",  # ranks as its policy does
+    "conservative equal",  # has the states of "conservative", and shows the baseline
 }
 OF_MANY_RANKINGS = {check_relabelling_items, check_relabelling_user_types, check_no_leaks}
 COMPILED_ALONE = {"ucb by likelihood equal utilitarian"}  # no other test has states of its type

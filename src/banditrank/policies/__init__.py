@@ -7,12 +7,14 @@ from banditrank._lazy import lazy_exports
 if TYPE_CHECKING:
     from banditrank.policies._base import CompiledPolicy, Policy
     from banditrank.policies._catalog import POLICY_NAMES, make_policy
+    from banditrank.policies._conservative import Conservative
     from banditrank.policies._contextual.base import ContextualEstimates, ContextualPolicy
     from banditrank.policies._contextual.catalog import CONTEXTUAL_POLICY_NAMES, make_contextual_policy
     from banditrank.policies._contextual.clustered import ClusteredPolicy
     from banditrank.policies._contextual.learner import ContextualLearner
     from banditrank.policies._contextual.lin_pbm import LinTS, LinUCB
     from banditrank.policies._contextual.thompson_rank import ContextualThompsonRank
+    from banditrank.policies._fixed_ranking import FixedRanking
     from banditrank.policies._forgetful import Forgetful
     from banditrank.policies._greedy_rank import GreedyRank
     from banditrank.policies._learner import Learner
@@ -60,10 +62,12 @@ __all__ = [
     "ClusteredPolicy",
     "CombUCB1",
     "CompiledPolicy",
+    "Conservative",
     "ContextualEstimates",
     "ContextualLearner",
     "ContextualPolicy",
     "ContextualThompsonRank",
+    "FixedRanking",
     "Forgetful",
     "GreedyRank",
     "Learner",
@@ -103,6 +107,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
                 "POLICY_NAMES",
                 "make_policy",
             ),
+            "_conservative": ("Conservative",),
+            "_fixed_ranking": ("FixedRanking",),
             "_forgetful": ("Forgetful",),
             "_greedy_rank": ("GreedyRank",),
             "_learner": ("Learner",),

@@ -86,6 +86,8 @@ class BoundKernel:
     handle
         The bound kernel for compiled callers, valid as long as this object exists; None if the formulas are
         not part of this package: they are then called directly.
+    native_arguments
+        The arguments that the handle refers to; None without a handle.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class BoundKernel:
         self.state = state
         self.ranking = ranking
         self.handle: KernelHandle | None = None
+        self.native_arguments: NativeArguments | None = None
         if is_own(kernel.rank) and is_own(kernel.observe):
             self.handle = self._bind()
 
@@ -117,11 +120,11 @@ class BoundKernel:
             np.zeros_like(ranking),
             np.zeros(ranking.size),
         )
-        self._native = NativeArguments(arguments, self._rng)
+        self.native_arguments = native = NativeArguments(arguments, self._rng)
         return KernelHandle(
-            self._native.address,
-            self._native.native_function(wrap_formula(_build_rank, self._kernel.rank)),
-            self._native.native_function(wrap_formula(_build_observe, self._kernel.observe)),
+            native.address,
+            native.native_function(wrap_formula(_build_rank, self._kernel.rank)),
+            native.native_function(wrap_formula(_build_observe, self._kernel.observe)),
             *(arguments.parameters, arguments.observed_ranking, arguments.observed_rewards),
         )
 

@@ -11,6 +11,7 @@ from banditrank.estimators._smoothing import Smoothing
 from banditrank.model._click_models import (
     SINGLE_LOOK,
     ClickModel,
+    DependentClick,
     PositionBased,
     RankOneClickModel,
     as_click_model,
@@ -19,6 +20,7 @@ from banditrank.model._problem import Problem
 from banditrank.model._rewards import Rewards, as_rewards
 from banditrank.model._timeline import Timeline, as_timeline
 from banditrank.policies._base import CompiledPolicy, Treatment
+from banditrank.policies._conservative import CONSERVATIVE_PREFIX, Conservative
 from banditrank.policies._forgetful import Forgetful
 from banditrank.policies._greedy_rank import GreedyRank
 from banditrank.policies._oracle import Oracle
@@ -85,6 +87,21 @@ TYPE_BLIND_NAMES = tuple(
 )
 """Names of the policies that `make_policy` makes type-blind, beside the paper's baseline."""
 
+CONSERVATIVE_NAMES = tuple(
+    f"{CONSERVATIVE_PREFIX}{name}"
+    for name in (
+        ThompsonRank.name,
+        *COEFFICIENT_POLICIES,
+        f"{TYPE_BLIND_PREFIX}{ThompsonRank.name}",
+        *BASELINES,
+        *ORDERED_POLICY_NAMES,
+    )
+)
+"""Names of the policies that `make_policy` keeps close to a fixed ranking."""
+
+WRAPPED_NAMES = (*TYPE_BLIND_NAMES, *CONSERVATIVE_NAMES)
+"""Names of policies with a prefix."""
+
 POLICY_NAMES = (
     AUTO,
     ThompsonRank.name,
@@ -95,7 +112,7 @@ POLICY_NAMES = (
     UniformRandom.name,
     Oracle.name,
 )
-"""Names that `make_policy` accepts, and with the prefix ``type-blind-`` those of other learning policies."""
+"""Names that `make_policy` accepts, beside those with the prefixes ``type-blind-`` and ``conservative-``."""
 
 _OPTION_DEFAULTS: dict[str, Any] = {
     "coefficient": None,
@@ -148,7 +165,9 @@ def make_policy(
     ----------
     name
         One of `POLICY_NAMES`. With the prefix ``type-blind-``, a policy learns from counts pooled over user
-        types (`TypeBlind`), and is given the average user's examination or order of positions.
+        types (`TypeBlind`), and is given the average user's examination or order of positions. With the
+        prefix ``conservative-``, it earns at least 90% of what the items in the order of their numbers would
+        have earned, at all times (`Conservative`).
     problem, rewards, click_model
         What the oracle knows, and what baselines know about positions; other policies need no problem. Of
         a problem that changes, they know how it starts. ThompsonRank knows whether clicks are
@@ -185,6 +204,8 @@ def make_policy(
     ((1, 0), (1, 0))
     >>> make_policy("type-blind-grab").name
     'type-blind-grab'
+    >>> make_policy("conservative-thompson-rank").alpha
+    0.1
     """
     _check_names(name, estimator, smoothed)
     rewards = None if rewards is None else as_rewards(rewards)
@@ -193,8 +214,21 @@ def make_policy(
         coefficient=coefficient, solver=solver, estimator=estimator, smoothed=smoothed
     )
     for option, value in options.items():
-        if option not in _OPTIONS_BY_POLICY.get(name, ()):
+        if option not in _OPTIONS_BY_POLICY.get(name.removeprefix(CONSERVATIVE_PREFIX), ()):
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
+    if name in CONSERVATIVE_NAMES:
+        policy = make_policy(
+            name.removeprefix(CONSERVATIVE_PREFIX),
+            problem,
+            treatment=treatment,
+            utility=utility,
+            rewards=rewards,
+            click_model=click_model,
+            horizon=horizon,
+            **options,
+        )
+        conservative = Conservative(policy, max_reward=_max_total_reward(problem, rewards, click_model))
+        return conservative if memory is None else Forgetful(conservative, memory)
     if name in TYPE_BLIND_NAMES:
         wrapped = name.removeprefix(TYPE_BLIND_PREFIX)
         policy = make_policy(
@@ -230,12 +264,22 @@ def make_policy(
 
 
 def _check_names(name: str, estimator: str, smoothed: object) -> None:
-    if name not in (*POLICY_NAMES, *TYPE_BLIND_NAMES):
+    if name not in (*POLICY_NAMES, *WRAPPED_NAMES):
         raise UnknownNameError("policy", name, POLICY_NAMES)
     if estimator not in get_args(EstimatorName):
         raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
     if not isinstance(smoothed, bool):
         raise InvalidInputError("smoothed", "must be true or false", smoothed)
+
+
+def _max_total_reward(
+    problem: Problem | Timeline | None, rewards: Rewards | None, click_model: ClickModel
+) -> float:
+    """Return the maximum reward of clicks that depend on each other: of one position, or of all together."""
+    scale = 1.0 if rewards is None else rewards.scale
+    if problem is None or click_model.name != DependentClick.name:
+        return scale
+    return scale * problem.n_positions
 
 
 def _check_given(problem: Problem | None, name: str) -> Problem:
@@ -263,6 +307,7 @@ def accepts_option(option: str, name: str, treatment: Treatment) -> bool:
     >>> [accepts_option("solver", "ucb-rank", treatment) for treatment in ("personalized", "equal")]
     [False, True]
     """
+    name = name.removeprefix(CONSERVATIVE_PREFIX)
     return option in _OPTIONS_BY_POLICY.get(name, ()) and (option != "solver" or treatment == "equal")
 
 

@@ -9,7 +9,7 @@ from banditrank.model._problem import Problem
 from banditrank.model._rewards import Rewards
 from banditrank.model._timeline import Timeline, as_timeline
 from banditrank.policies._base import Policy
-from banditrank.policies._forgetful import Forgetful
+from banditrank.policies._wrapper import PolicyWrapper
 from banditrank.policies.baselines._base import ExaminationBaselinePolicy, OrderedBaselinePolicy
 
 
@@ -44,9 +44,9 @@ def _sentences(
     policy: Policy, timeline: Timeline, rewards: Rewards, click_model: ClickModel
 ) -> Iterator[str]:
     assumed = policy.assumptions
-    informed = (
-        policy.policy if isinstance(policy, Forgetful) else policy
-    )  # the one that knows about positions
+    informed = policy  # the one that knows about positions
+    while isinstance(informed, PolicyWrapper):
+        informed = informed.policy
     if assumed.click_models and click_model.name not in assumed.click_models:
         yield f"assumes {' or '.join(assumed.click_models)} clicks, not {click_model.name}"
     if not assumed.allows_graded_rewards and (rewards.concentration > 0 or rewards.scale != 1):

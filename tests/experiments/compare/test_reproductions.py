@@ -80,9 +80,7 @@ CONFIRMING = {
     "cts": {"cts": 200, "cucb": 2000},
     "ftrl-pbm": {
         "ftrl-pbm-stochastic": 1000,
-        "cucb-stochastic": 2000,
         "ftrl-pbm-adversarial": 900,
-        "cucb-adversarial": 4000,
         "cts-adversarial": 4000,
     },
 }
@@ -166,8 +164,7 @@ HIGH, LOW = ending_at(99_000.0), ending_at(1.0)
         (CTS, {"cucb": LOW}, 1),
         (FTRL_PBM, {"ftrl-pbm-stochastic": LINEAR}, 0),
         (FTRL_PBM, {"ftrl-pbm-adversarial": LINEAR}, 1),
-        (FTRL_PBM, {"cucb-adversarial": LOW}, 2),
-        (FTRL_PBM, {"cts-adversarial": LOW}, 3),
+        (FTRL_PBM, {"cts-adversarial": LOW}, 2),
     ],
     ids=lambda value: value.policy if isinstance(value, RegretReproduction) else "",
 )

@@ -13,7 +13,7 @@ from banditrank.model._catalog import kdd2012
 from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.policies._assumptions import PositionInformation
 from banditrank.policies._base import CompiledPolicy
-from banditrank.policies._catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, TYPE_BLIND_NAMES, make_policy
+from banditrank.policies._catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, WRAPPED_NAMES, make_policy
 from banditrank.policies._contextual.catalog import CONTEXTUAL_POLICY_NAMES, make_contextual_policy
 from banditrank.policies._contextual.lin_pbm import LinTS, LinUCB
 from banditrank.policies._custom import CustomPolicy, PolicySource
@@ -188,7 +188,7 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
     for each in given:
         if isinstance(each, str) and not is_import_path(each):
             named.add(DEFAULT_POLICY if each == AUTO else each)
-            if named - {*ALL_POLICIES, *CONTEXTUAL_POLICIES, *TYPE_BLIND_NAMES, ALL_NAME}:
+            if named - {*ALL_POLICIES, *CONTEXTUAL_POLICIES, *WRAPPED_NAMES, ALL_NAME}:
                 known = (AUTO, *ALL_POLICIES, *CONTEXTUAL_POLICIES, ALL_NAME, "MODULE:NAME")
                 raise UnknownNameError("policies", each, known)
             continue
@@ -201,8 +201,8 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
         custom.setdefault(key, found)
     is_all = not named or ALL_NAME in named
     built_in = [name for name in (*ALL_POLICIES, *CONTEXTUAL_POLICIES) if is_all or name in named]
-    type_blind = [name for name in TYPE_BLIND_NAMES if name in named and name not in built_in]
-    return [*custom.values(), *map(ComparedPolicy, (*built_in, *type_blind))]
+    wrapped = [name for name in WRAPPED_NAMES if name in named and name not in built_in]
+    return [*custom.values(), *map(ComparedPolicy, (*built_in, *wrapped))]
 
 
 def _find_custom(given: str | PolicySource) -> ComparedPolicy:
@@ -212,7 +212,7 @@ def _find_custom(given: str | PolicySource) -> ComparedPolicy:
         custom = CustomPolicy.from_object(given, "policies")
     custom.make_policy()  # may raise
     name = check_name("policies", custom.name, custom.label)
-    if name.lower() in (*POLICY_NAMES, *TYPE_BLIND_NAMES):
+    if name.lower() in (*POLICY_NAMES, *WRAPPED_NAMES):
         rule = f"must have a name of its own, and {name!r} is a built-in policy"
         raise InvalidInputError("policies", rule, custom.label)
     return ComparedPolicy(name, custom)

@@ -105,7 +105,8 @@ class WelfareJob(Job):
         kernel = self.policy.bind(Counts.empty(n_user_types=n, n_items=m, n_positions=1), rng)
         best = nash_welfare(TASTES @ best_lottery(TASTES))
         checkpoints = {*default_checkpoints(self.rounds).tolist(), *tenfolds(self.rounds)}
-        regret, rows, parameters, rewards = 0.0, [], np.zeros(0), np.zeros(1)
+        rows: list[tuple[float, ...]] = []
+        regret, parameters, rewards = 0.0, np.zeros(0), np.zeros(1)
         for t in range(1, self.rounds + 1):
             user_type = int(rng.integers(n))
             item = int(kernel.rank(user_type, t, parameters)[0])
