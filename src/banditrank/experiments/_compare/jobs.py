@@ -34,6 +34,8 @@ MICROSECONDS_PER_ROUND = {
     "pbm-ts": 6.0,
     "comb-ucb1": 4.0,
     "uni-rank": 3.0,
+    "cts": 2.5,
+    "ftrl-pbm": 5.5,
     "contextual-thompson-rank": 4.0,
     "lin-ucb": 10.0,
     "lin-ts": 4.0,

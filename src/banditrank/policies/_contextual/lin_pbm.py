@@ -1,6 +1,8 @@
 """LinUCB and LinTS for the position-based model, which are given the examination probabilities.
 
-Ermis, Ernst, Stein and Zappella (2020), "Learning to rank in the position based model with bandit feedback".
+Ermis, Ernst, Stein and Zappella (2020), "Learning to rank in the position based model with bandit feedback",
+where they are LinUCB-PBMRank and LinTS-PBMRank. The paper also estimates the examination probabilities during
+learning: by click rates of positions, probit regression, or expectation maximisation. Here they are given.
 A click on an item with features φ at position k has mean κ_k wᵀφ: a linear bandit whose features are κ_k φ.
 Hence A = λI + Σ κ_k² φφᵀ and b = Σ κ_k r φ over all displays, and the estimate of w is A⁻¹ b.
 """
