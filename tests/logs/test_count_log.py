@@ -503,6 +503,30 @@ def test_ends_of_lines_marks_and_quotes_do_not_matter(tmp_path: Path, content: b
     assert_same_cube(count(tmp_path / "log.csv"), count(LOG[:40], LogColumns(user="", time="")))
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            b'{"item": "a", "slot": ',
+            r"^log.jsonl line 3 must be a JSON object, got '{\"item\": \"a\", \"slot\":'$",
+        ),
+        (b'{"item": "\xe9"}', r"^log.jsonl line 3 must be UTF-8, got .byte 0xe9"),
+    ],
+)
+def test_malformed_objects_are_named_by_line(tmp_path: Path, line: bytes, message: str) -> None:
+    good = b'{"item": "a", "slot": 1, "clicked": 0}\n'
+    (tmp_path / "log.jsonl").write_bytes(good * 2 + line + b"\n" + good)
+    with pytest.raises(InvalidInputError, match=message):
+        count(tmp_path / "log.jsonl")
+
+
+def test_spaces_around_names_of_columns_do_not_hide_bad_rows(tmp_path: Path) -> None:
+    text = ROWS.replace("session,", " session ,", 1).replace("clicked", "clicked ", 1)
+    (tmp_path / "log.csv").write_text(text + "1039,new,item-1,7,yes\n")
+    with pytest.raises(InvalidInputError, match=r"^log.csv line 42: clicked must be 0 or 1, got 'yes'$"):
+        count(tmp_path / "log.csv")
+
+
 def test_files_of_text_may_have_their_columns_in_another_order(tmp_path: Path) -> None:
     log = LOG.drop(columns=["user_id", "ts"])
     log[:100].to_csv(tmp_path / "a.csv", index=False)

@@ -108,11 +108,14 @@ def test_other_logs_are_counted_by_queries(
     assert not is_counted_in_one_pass(path, monkeypatch, columns, bad_rows="drop", **options)
 
 
-def test_files_and_large_tables_are_counted_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("max_dense_size", [200, 2**25])
+def test_files_and_large_tables_are_counted_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_dense_size: int
+) -> None:
     for number in range(3):
         part = LOG[LOG["session"] % 3 == number]
         part.to_parquet(tmp_path / f"{number}.parquet")
-    monkeypatch.setattr(_visit_table, "MAX_DENSE_SIZE", 200)
+    monkeypatch.setattr(_visit_table, "MAX_DENSE_SIZE", max_dense_size)
     monkeypatch.setattr(_visit_table, "MAX_EVENTS", 50)
     assert is_counted_in_one_pass(tmp_path, monkeypatch)
 

@@ -191,15 +191,14 @@ def count_log(
 
 @contextmanager
 def _named_rows(*sources: Any) -> Iterator[None]:
-    """Raise the error of the first malformed row of text where DuckDB fails."""
+    """Raise the error of the first malformed row where DuckDB fails."""
     try:
         yield
     except QueryError:
         for source in sources:
-            if isinstance(source, LogFiles) and source.is_text and not source.is_remote:
-                error = source.find_malformed_row()
-                if error is not None:
-                    raise error from None
+            error = source.find_malformed_row() if isinstance(source, LogFiles) else None
+            if error is not None:
+                raise error from None
         raise
 
 

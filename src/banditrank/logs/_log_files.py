@@ -81,7 +81,9 @@ class LogFiles:
                             yield f"{name} line {number:,}", _parse_object(line, name, number)
                 else:
                     reader = csv.reader(lines, delimiter=self.delimiter)
-                    header = list(self.header) or next(reader, [])
+                    header = self.header or self._read_header(path)
+                    if not self.header:
+                        next(reader, None)
                     for values in reader:
                         if values:
                             row = dict(zip(header, (value or None for value in values), strict=False))
@@ -110,11 +112,15 @@ class LogFiles:
         return found
 
     def find_malformed_row(self) -> InvalidInputError | None:
-        """Return the error of the first row of text that is not UTF-8, or has too many or too few values."""
+        """Return the error of the first row that is not UTF-8, no JSON object, too long or too short."""
+        if self.file_format == "parquet" or self.is_remote:
+            return None
         return next(filter(None, map(self._first_malformed_row, self.paths)), None)
 
     def _first_malformed_row(self, path: str) -> InvalidInputError | None:
         name = Path(path).name
+        if self.file_format == "jsonl":
+            return _first_malformed_object(path)
         with open_text(path, errors="surrogateescape") as lines:
             reader = csv.reader(_checked_lines(lines, name), delimiter=self.delimiter, strict=True)
             n_columns, line = len(self.header), 1
@@ -251,6 +257,18 @@ def _checked_lines(lines: Iterable[str], name: str) -> Iterator[str]:
                 byte = f"byte 0x{ord(line[bad]) - 0xDC00:02x} after {line[max(0, bad - 20) : bad]!r}"
                 raise InvalidInputError(f"{name} line {number:,}", "must be UTF-8", byte)
         yield line
+
+
+def _first_malformed_object(path: str) -> InvalidInputError | None:
+    name = Path(path).name
+    with open_text(path, errors="surrogateescape") as lines:
+        try:
+            for number, line in enumerate(_checked_lines(lines, name), start=1):
+                if line.strip():
+                    _parse_object(line, name, number)
+        except InvalidInputError as error:
+            return error
+    return None
 
 
 def _not_text(path: str) -> InvalidInputError:
