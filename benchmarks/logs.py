@@ -37,11 +37,13 @@ COPY (
 ) TO '{path}' (FORMAT parquet)
 """
 BARE = "SELECT segment, item, position, count(*), sum(clicked) FROM read_parquet('{path}') GROUP BY ALL"
+# Not ru_maxrss, which is at least that of this process when it starts the other one.
 PEAK = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from banditrank.logs import count_log
 count_log(sys.argv[1], memory_limit=sys.argv[2])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024)
 """
 
 
