@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, Problem, graves_lai_constant, kdd2012, simulate
+from banditrank import InvalidInputError, Problem, graves_lai_constant, kdd2012, make_problem, simulate
 from banditrank.experiments._compare.reproductions.lagree2016 import lower_bound
 from banditrank.experiments._compare.reproductions.problems import FIVE_ITEMS
 from banditrank.policies._uniform import UniformRandom
-from banditrank.simulation._graves_lai import _near_rankings
+from banditrank.simulation._graves_lai import _near_rankings, _position_based, _sorted_instance
 
 
 def kl(mean: float, other: float) -> float:
@@ -69,6 +69,18 @@ def test_the_synthetic_problem_is_solved_to_the_same_value_by_all_rankings(
     monkeypatch.setattr("banditrank.simulation._graves_lai.MAX_RANKINGS", 0)
     near = graves_lai_constant(problem)
     assert 0.999 * exact[0] <= near[0] <= 1.1 * exact[0]
+
+
+@pytest.mark.campaign
+def test_the_synthetic_problem_has_the_constant_of_the_design() -> None:
+    # The design's 733.8 takes preferences of sum 1 for the examination probabilities themselves. The
+    # position-based model here scales them to a maximum of 1: more clicks, and a constant of 546.9.
+    problem = make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
+    rows = zip(problem.item_means, problem.position_preferences, strict=True)
+    unscaled = sum(_position_based(_sorted_instance(means, preferences, 0.0)) for means, preferences in rows)
+    assert unscaled == pytest.approx(733.8, rel=2e-3)
+    scaled = graves_lai_constant(problem, click_model="position-based")
+    assert scaled.sum() == pytest.approx(546.9, rel=2e-3)
 
 
 @pytest.mark.parametrize(
