@@ -2,7 +2,7 @@
 
 Wu, Shariff, Lattimore and Szepesvári (2016), "Conservative bandits", and Kazerouni, Ghavamzadeh,
 Abbasi-Yadkori and Van Roy (2017), "Conservative contextual linear bandits": a new ranking is shown only if
-the clicks so far pay for it, even if nobody clicks it.
+the clicks so far pay for it, even if it earns no click.
 
 Let E be the rounds that showed a ranking of the policy's own, v the expected rewards of rankings and b those
 of the baseline's. The constraint Σ v ≥ (1 − α) Σ b at round t is
@@ -49,7 +49,7 @@ Indices = NDArray[np.uintp]
 CONSERVATIVE_PREFIX = "conservative-"
 """Prefix of the name of a policy that is kept close to a baseline."""
 
-_LEAST_EXPONENT, _LARGEST_EXPONENT = -2, 15  # of λ = 2^−exponent
+_MIN_EXPONENT, _MAX_EXPONENT = -2, 15  # of λ = 2^−exponent
 _NOTHING, _OWN, _AGREED, _BASELINE = 0, 1, 2, 3  # whose ranking was shown: the first entry of the note
 
 
@@ -85,7 +85,7 @@ def upper_bound(total: float, level: float) -> float:
 def _weight(total: float, level: float) -> float:
     """Return the λ near its best value, √(2 level / total)."""
     exponent = round(0.5 * math.log2(max(total, 1e-9) / (2.0 * level)))
-    return math.ldexp(1.0, -min(max(exponent, _LEAST_EXPONENT), _LARGEST_EXPONENT))
+    return math.ldexp(1.0, -min(max(exponent, _MIN_EXPONENT), _MAX_EXPONENT))
 
 
 class Units(NamedTuple):
@@ -235,7 +235,7 @@ class Conservative(PolicyWrapper):
 
     With probability at least 1 − δ, in every round t the expected rewards of all rankings shown so far are at
     least (1 − α) times those of the baseline's rankings for the same users. A ranking of the policy is shown
-    if confidence bounds of the clicks so far prove the constraint even if nobody clicks it; the baseline's
+    if confidence bounds of the clicks so far prove the constraint even if it earns no click; the baseline's
     ranking is shown otherwise.
 
     The guarantee holds for rewards, whatever the utility and the treatment, with any policy, and for rewards
@@ -398,7 +398,7 @@ class Conservative(PolicyWrapper):
         shape = (n, 1, 1) if self._is_fixed else (n, k, m)
         observed, rewards, shown, withheld, terms = (np.zeros(shape) for _ in range(5))
         units = Units(observed, rewards, shown, withheld, terms, float(k if self._is_fixed else 1))
-        n_bounds = (2 * math.prod(shape) + 1) * (_LARGEST_EXPONENT - _LEAST_EXPONENT + 1)
+        n_bounds = (2 * math.prod(shape) + 1) * (_MAX_EXPONENT - _MIN_EXPONENT + 1)
         policy = nest_state(self.policy, counts, policy_state)
         baseline = nest_state(self.baseline, baseline_counts, baseline_state)
         return ConservativeState(
