@@ -14,6 +14,8 @@ if "--campaign" not in sys.argv:
     os.environ.setdefault("NUMBA_OPT", "1")
     os.environ.setdefault("NUMBA_CPU_NAME", "generic")
 os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise Ray writes a token to the home directory
+# 15 by default: the processes of Ray would wait for those of all other tests.
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - Ray's spelling
 
 pytest_plugins = ["helpers.browser", "helpers.left_processes", "helpers.servers"]
 
