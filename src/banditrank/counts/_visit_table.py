@@ -258,7 +258,7 @@ _NOTHING = _KeyCounts(np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.int
 
 @compiled
 def find_visits(sessions: Indices, types: Codes, users: Indices, periods: Indices, starts: Indices) -> int:
-    """Write the first row of each visit; return their number, or −1 if a visit has two types, for example.
+    """Write the first row of each visit; return their number, −1 if one has two types, users or periods.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def hash_texts(ends: Indices, content: NDArray[np.uint8], hashes: Indices) -> No
     Parameters
     ----------
     ends
-        Begin of each text in the content, and the end of the last one, shape (n + 1,).
+        Start of each text in the content, and the end of the last one, shape (n + 1,).
     content
         Bytes of all texts.
     hashes

@@ -275,7 +275,7 @@ def _check_names(name: str, estimator: str, smoothed: object) -> None:
 def _max_total_reward(
     problem: Problem | Timeline | None, rewards: Rewards | None, click_model: ClickModel
 ) -> float:
-    """Return the maximum reward of clicks that depend on each other: of one position, or of all together."""
+    """Return the maximum reward for `Conservative`: of all positions if clicks depend on each other."""
     scale = 1.0 if rewards is None else rewards.scale
     if problem is None or click_model.name != DependentClick.name:
         return scale

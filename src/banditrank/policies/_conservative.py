@@ -332,6 +332,11 @@ class Conservative(PolicyWrapper):
         return isinstance(self.baseline, FixedRanking)
 
     @property
+    def _pools_baseline(self) -> bool:
+        """Whether the baseline alone takes all users for one type."""
+        return self.distinguishes_user_types and not self.baseline.distinguishes_user_types
+
+    @property
     def supports_delay(self) -> bool:  # type: ignore[override]
         """Whether both policies can observe rewards late."""
         return self.policy.supports_delay and self.baseline.supports_delay
@@ -388,8 +393,7 @@ class Conservative(PolicyWrapper):
 
     def _baseline_counts(self, counts: Counts) -> Counts:
         """Return counts that the baseline adds to: the policy adds the same rounds to the others."""
-        is_pooled = self.distinguishes_user_types and not self.baseline.distinguishes_user_types
-        return counts.pooled() if is_pooled else counts.copy()
+        return counts.pooled() if self._pools_baseline else counts.copy()
 
     def _state(
         self, counts: Counts, policy_state: Any, baseline_counts: Counts, baseline_state: Any
@@ -411,7 +415,7 @@ class Conservative(PolicyWrapper):
             math.log(n_bounds / self.failure_probability),
             float(self.max_reward),
             self._is_fixed,
-            self.distinguishes_user_types and not self.baseline.distinguishes_user_types,
+            self._pools_baseline,
             self.policy.own_statistics is None,
             self.baseline.own_statistics is None,
             np.zeros(1 + policy.note.size + baseline.note.size, dtype=np.int64),

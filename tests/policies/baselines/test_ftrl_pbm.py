@@ -10,7 +10,10 @@ from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model._problem import Problem
 from banditrank.model._timeline import Timeline
-from banditrank.policies.baselines._components.lottery import draw_from_lottery, init_lottery_workspace
+from banditrank.policies.baselines._components.dependent_rounding import (
+    draw_from_lottery,
+    init_lottery_workspace,
+)
 from banditrank.policies.baselines._cucb import CUCB
 from banditrank.policies.baselines._ftrl_pbm import FTRLPBM
 from banditrank.simulation._simulate import simulate

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._count_arrays import arrays_of
 from banditrank.policies._kernel import Kernel
-from banditrank.policies._restricted_solver import load_columns
-from banditrank.policies._restriction import LENGTH, Restriction
+from banditrank.policies._restriction import Restriction
 from banditrank.policies.baselines._base import BaselinePolicy
+from banditrank.policies.baselines._components.cell_choice import CellChoice, choose_cells, init_cell_choice
+from banditrank.policies.baselines._components.cell_means import init_cell_means, observe_cells
 from banditrank.policies.baselines._components.matching import Matching, best_matching, init_matching
-from banditrank.solvers._assignment import AssignmentWorkspace, assign, new_assignment_workspace
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -37,6 +37,15 @@ class CombUCB1State(NamedTuple):
 
 
 @inlined
+def _score_cells(state: CombUCB1State, i: int) -> None:
+    """Write the index of each cell."""
+    scale = math.sqrt(1.5 * math.log(max(1.0, state.arrivals[i])))
+    for k in range(state.scores.shape[0]):
+        for j in range(state.scores.shape[1]):
+            state.scores[k, j] = state.means[i, k, j] + scale * state.widths[i, k, j]
+
+
+@inlined
 def _rank(
     state: CombUCB1State,
     user_type: int,
@@ -45,64 +54,23 @@ def _rank(
     rng: np.random.Generator,  # noqa: ARG001 - deterministic
     ranking: Indices,
 ) -> None:
-    i, n_items = user_type, state.scores.shape[1]
-    scale = math.sqrt(1.5 * math.log(max(1.0, state.arrivals[i])))
-    for k in range(ranking.size):
-        for j in range(n_items):
-            state.scores[k, j] = state.means[i, k, j] + scale * state.widths[i, k, j]
-    best_matching(state.matching, i, state.scores, ranking)
-
-
-@inlined
-def _observe(
-    state: CombUCB1State,
-    user_type: int,
-    t: int,  # noqa: ARG001 - as above
-    ranking: Indices,
-    rewards: Floats,
-) -> None:
-    i = user_type
-    record_round(state, i, ranking, rewards)
-    for k in range(ranking.size):
-        j = ranking[k]
-        state.means[i, k, j] = state.rewards[i, k, j] / state.displays[i, k, j]
-        state.widths[i, k, j] = 1.0 / math.sqrt(state.displays[i, k, j])
-
-
-class CombUCB1Choice(NamedTuple):
-    """Workspace of the matching among candidates."""
-
-    scores: Floats  # (K, M) by column
-    allowed: NDArray[np.int8]  # (K, M) by column
-    columns: Indices  # (M,) the item of each column
-    start: Indices  # (K,)
-    workspace: AssignmentWorkspace
+    _score_cells(state, user_type)
+    best_matching(state.matching, user_type, state.scores, ranking)
 
 
 @inlined
 def _choose(
     state: CombUCB1State,
     restriction: Restriction,
-    workspace: CombUCB1Choice,
+    workspace: CellChoice,
     user_type: int,
-    t: int,  # noqa: ARG001 - as above
-    parameters: Floats,  # noqa: ARG001
-    rng: np.random.Generator,  # noqa: ARG001
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
     ranking: Indices,
 ) -> None:
-    i, columns, scores = user_type, workspace.columns, workspace.scores
-    n_columns = load_columns(restriction, workspace.allowed, columns, workspace.start)
-    scale = math.sqrt(1.5 * math.log(max(1.0, state.arrivals[i])))
-    for column in range(n_columns):
-        workspace.workspace.prices[column] = 0.0
-        j = columns[column]
-        for k in range(ranking.size):
-            scores[k, column] = 0.0 if workspace.allowed[k, column] == 1 else -np.inf
-            if j < state.means.shape[2]:
-                scores[k, column] += state.means[i, k, j] + scale * state.widths[i, k, j]
-    assign(scores, n_columns, workspace.workspace, ranking)
-    for k in range(restriction.sizes[LENGTH]):
-        ranking[k] = columns[ranking[k]]
+    _score_cells(state, user_type)
+    choose_cells(state, restriction, workspace, user_type, t, parameters, rng, ranking)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,25 +109,16 @@ class CombUCB1(BaselinePolicy):
         ("single-look", "position-based"),  # a cell's mean must not depend on the rest of the ranking
         allows_graded_rewards=True,  # from 0 to 1
     )
-    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe, _choose)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, observe_cells, _choose)
     has_candidates = True
 
     def init_state(self, counts: Counts, scratch: Any) -> CombUCB1State:  # noqa: ARG002 - keeps none
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         displays, rewards, _ = arrays = arrays_of(counts)
-        means, widths = np.full((n, k, m), _UNSHOWN), np.zeros((n, k, m))
-        np.divide(rewards, displays, out=means, where=displays > 0)
-        np.divide(1.0, np.sqrt(displays), out=widths, where=displays > 0)
+        means, widths = init_cell_means(displays, rewards, unshown_mean=_UNSHOWN, unshown_width=0.0)
         return CombUCB1State(*arrays, means, widths, init_matching(n, m, k), np.zeros((k, m)))
 
-    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> CombUCB1Choice:  # noqa: ARG002
+    def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> CellChoice:  # noqa: ARG002
         """Return the workspace of the matching among candidates."""
-        m, k = n_items, n_positions
-        return CombUCB1Choice(
-            np.zeros((k, m)),
-            np.zeros((k, m), dtype=np.int8),
-            np.zeros(m, dtype=np.uintp),
-            np.zeros(k, dtype=np.uintp),
-            new_assignment_workspace(m, k),
-        )
+        return init_cell_choice(n_items, n_positions)

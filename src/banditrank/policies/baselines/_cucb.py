@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._count_arrays import arrays_of
 from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import BaselinePolicy
 from banditrank.policies.baselines._components.cell_choice import CellChoice, choose_cells, init_cell_choice
+from banditrank.policies.baselines._components.cell_means import init_cell_means, observe_cells
 from banditrank.policies.baselines._components.matching import Matching, best_matching, init_matching
 
 Floats = NDArray[np.float64]
@@ -47,22 +48,6 @@ def _rank(
         for j in range(n_items):
             state.scores[k, j] = min(state.means[i, k, j] + scale * state.widths[i, k, j], 1.0)
     best_matching(state.matching, i, state.scores, ranking)
-
-
-@inlined
-def _observe(
-    state: CUCBState,
-    user_type: int,
-    t: int,  # noqa: ARG001 - as above
-    ranking: Indices,
-    rewards: Floats,
-) -> None:
-    i = user_type
-    record_round(state, i, ranking, rewards)
-    for k in range(ranking.size):
-        j = ranking[k]
-        state.means[i, k, j] = state.rewards[i, k, j] / state.displays[i, k, j]
-        state.widths[i, k, j] = 1.0 / math.sqrt(state.displays[i, k, j])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,16 +87,14 @@ class CUCB(BaselinePolicy):
         ("single-look", "position-based"),  # a cell's mean must not depend on the rest of the ranking
         allows_graded_rewards=True,  # from 0 to 1
     )
-    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, _observe, choose_cells, ranks_first=True)
+    compiled_kernel: ClassVar[Kernel] = Kernel(_rank, observe_cells, choose_cells, ranks_first=True)
     has_candidates = True
 
     def init_state(self, counts: Counts, scratch: Any) -> CUCBState:  # noqa: ARG002 - keeps none
         """Return the state for counts."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         displays, rewards, _ = arrays = arrays_of(counts)
-        means, widths = np.ones((n, k, m)), np.zeros((n, k, m))
-        np.divide(rewards, displays, out=means, where=displays > 0)
-        np.divide(1.0, np.sqrt(displays), out=widths, where=displays > 0)
+        means, widths = init_cell_means(displays, rewards, unshown_mean=1.0, unshown_width=0.0)
         return CUCBState(*arrays, means, widths, init_matching(n, m, k), np.zeros((k, m)))
 
     def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> CellChoice:  # noqa: ARG002

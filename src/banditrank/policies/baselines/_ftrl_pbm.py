@@ -1,11 +1,12 @@
 """FTRL-PBM: a lottery over rankings that follows the regularized leader, in any environment.
 
-In round t, X minimises Σ_kj L̂_kj X_kj − (1/η) Σ_kj √X_kj over all lotteries (`_components.lottery`), where L̂
-are importance-weighted estimates of the losses of cells and η = c/√t. The minimum is X_kj = (2η s_kj)⁻² with
-s_kj = L̂_kj + u_k + v_j > 0, for dual prices u of the positions and v ≥ 0 of the items. They are found by
-Newton's method from those of the last round: the prices of items are eliminated, so that each step solves a
-system of K equations. After a step that does not help, all prices are set in turn. If the prices of the last
-round are far away, as after items have changed, the search starts at a small η and increases it in stages.
+In round t, X minimises Σ_kj L̂_kj X_kj − (1/η) Σ_kj √X_kj over all lotteries, from which
+`_components.dependent_rounding` draws. L̂ are importance-weighted estimates of the losses of cells and η =
+c/√t. The minimum is X_kj = (2η s_kj)⁻² with s_kj = L̂_kj + u_k + v_j > 0, for dual prices u of the positions
+and v ≥ 0 of the items. They are found by Newton's method from those of the last round: the prices of items
+are eliminated, so that each step solves a system of K equations. After a step that does not help, all prices
+are set in turn. If the prices of the last round are far away, as after items have changed, the search starts
+at a small η and increases it in stages.
 """
 
 import math
@@ -23,12 +24,12 @@ from banditrank.policies._cholesky import cholesky_factor, solve_lower, solve_up
 from banditrank.policies._count_arrays import arrays_of, record_round
 from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import BaselinePolicy
-from banditrank.policies.baselines._components.item_remapping import remap_items
-from banditrank.policies.baselines._components.lottery import (
+from banditrank.policies.baselines._components.dependent_rounding import (
     LotteryWorkspace,
     draw_from_lottery,
     init_lottery_workspace,
 )
+from banditrank.policies.baselines._components.item_remapping import remap_items
 from banditrank.policies.baselines._components.notes import note_float, noted_float
 
 Floats = NDArray[np.float64]

@@ -21,6 +21,7 @@ from banditrank.policies._assumptions import Assumptions
 from banditrank.policies._count_arrays import arrays_of, record_round
 from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import BaselinePolicy
+from banditrank.policies.baselines._components.cell_means import init_cell_means
 from banditrank.policies.baselines._components.matching import Matching, best_matching, init_matching
 
 Floats = NDArray[np.float64]
@@ -109,7 +110,7 @@ def _rank(
         rounds += state.arrivals[i]
     cells = float(state.bonuses.shape[1] * state.bonuses.shape[2])
     scale = state.exploration * math.sqrt(math.log((last - first) * cells * rounds))
-    improve_lottery(state, copy, first, last, scale)
+    _improve_welfare(state, copy, first, last, scale)
     left = rng.random()
     weights, chosen = state.lottery.weights[copy], 0
     for entry in range(weights.size):
@@ -123,7 +124,7 @@ def _rank(
 
 
 @internal
-def improve_lottery(state: NashUCBState, copy: int, first: int, last: int, scale: float) -> None:
+def _improve_welfare(state: NashUCBState, copy: int, first: int, last: int, scale: float) -> None:
     """Take steps that increase the welfare of user types ``first`` to ``last − 1`` plus bonuses."""
     lottery = state.lottery
     weights = lottery.weights[copy]
@@ -353,9 +354,7 @@ class NashUCB(BaselinePolicy):
         """Return the state for counts, without a lottery yet."""
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         displays, rewards, _ = arrays = arrays_of(counts)
-        means, widths = np.ones((n, k, m)), np.ones((n, k, m))
-        np.divide(rewards, displays, out=means, where=displays > 0)
-        np.divide(1.0, np.sqrt(displays), out=widths, where=displays > 0)
+        means, widths = init_cell_means(displays, rewards, unshown_mean=1.0, unshown_width=1.0)
         is_shared = self.treatment == "equal"
         bonuses = widths.sum(axis=0, keepdims=True) if is_shared else widths.copy()
         lottery = init_ranking_lottery(len(bonuses), n, m, k)

@@ -85,12 +85,6 @@ def new_master(n_user_types: int, n_rows: int, n_columns: int) -> Master:
     )
 
 
-@inlined
-def extended_slope(objective: MasterObjective, i: int, value: float) -> float:
-    """Return the slope of f at a value of type i, that at the floor below it."""
-    return slope_of(objective.utility, max(value, objective.floors[i]))
-
-
 @internal
 def height_of(objective: MasterObjective, values: Floats) -> float:
     """Return Φ; 0 for maximin, which is a profit."""

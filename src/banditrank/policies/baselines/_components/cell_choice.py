@@ -1,4 +1,4 @@
-"""The best matching among candidates, by the scores of cells that ``rank`` wrote to the state."""
+"""The best matching among candidates, by the scores of cells in the state."""
 
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ def choose_cells(
     rng: np.random.Generator,  # noqa: ARG001
     ranking: Indices,
 ) -> None:
-    """Write the best allowed ranking: ``choose`` of a `Kernel` that ranks first, with ``scores``."""
+    """Write the best allowed ranking by ``state.scores``: ``choose`` of a `Kernel` that ranks first."""
     columns, scores = workspace.columns, workspace.scores
     n_columns = load_columns(restriction, workspace.allowed, columns, workspace.start)
     for column in range(n_columns):

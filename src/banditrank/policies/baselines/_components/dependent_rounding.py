@@ -1,4 +1,4 @@
-"""Lotteries over rankings, given by the probability of each cell.
+"""Dependent rounding: draw a ranking from a lottery that is given by the probability of each cell.
 
 Probabilities X_kj of an item at a position form a lottery if each position shows one item, Σ_j X_kj = 1, and
 no item is shown more often than always, Σ_k X_kj ≤ 1. A ranking with these probabilities is drawn by
