@@ -1,5 +1,6 @@
 """``banditrank solve``: the best equal ranking or lottery over rankings, with a certificate."""
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from banditrank.model._problem import Problem
     from banditrank.solvers._equality import EqualityReport
+    from banditrank.solvers._lottery.guarantees import Guarantee
     from banditrank.solvers._lottery.lottery import Lottery
     from banditrank.solvers._solution import Solution
     from banditrank.solvers._solve import SolverName
@@ -159,11 +161,11 @@ def solve_command(
     exit_if_interrupted(search)
 
 
-def _guarantees(least_exposure: list[str], keep_share: list[str]) -> list[Any]:
+def _guarantees(least_exposure: list[str], keep_share: list[str]) -> "list[Guarantee]":
     """Return the guarantees that options name: ``0.02`` for all, ``ad-3=0.1`` for one."""
     from banditrank.solvers._lottery.guarantees import KeptShare, LeastExposure
 
-    found: list[Any] = []
+    found: list[Guarantee] = []
     for text in least_exposure:
         name, level = _named_number("--least-exposure", text)
         found.append(LeastExposure(level, items=None if name is None else [name]))
@@ -174,9 +176,9 @@ def _guarantees(least_exposure: list[str], keep_share: list[str]) -> list[Any]:
 
 
 def _named_number(option: str, text: str) -> tuple[str | None, float]:
-    name, is_named, number = text.rpartition("=")
+    name, separator, number = text.rpartition("=")
     try:
-        return (name if is_named else None), float(number)
+        return (name if separator else None), float(number)
     except ValueError:
         raise InvalidInputError(option, "must be a number, or a name and a number: NAME=0.1", text) from None
 
@@ -184,7 +186,7 @@ def _named_number(option: str, text: str) -> tuple[str | None, float]:
 def _solve_lottery(
     problem: "Problem",
     utility: "Utility",
-    guarantees: list[Any],
+    guarantees: "list[Guarantee]",
     target_gap: float,
     plot: Path | None,
     plot_options: dict[str, Any],
@@ -228,17 +230,9 @@ def lottery_fields(lottery: "Lottery", fixed: "Solution", report: "EqualityRepor
         "seconds": lottery.seconds,
         "user_type_values": lottery.user_type_values.tolist(),
         "personalized_values": report.personalized_values.tolist(),
-        "price_of_equality": _price_of_equality(lottery, report),
+        "price_of_equality": _lottery_report(lottery, report).price_of_equality,
         "exposures": dict(zip(lottery.items, lottery.exposures.tolist(), strict=True)),
-        "guarantees": [
-            {
-                "name": guarantee.name,
-                "level": guarantee.level,
-                "reached": guarantee.reached,
-                "price": guarantee.price,
-            }
-            for guarantee in lottery.guarantees
-        ],
+        "guarantees": [asdict(guarantee) for guarantee in lottery.guarantees],
         "fixed": {
             "ranking": list(fixed.items),
             "value": finite_or_none(fixed.value),
@@ -249,11 +243,9 @@ def lottery_fields(lottery: "Lottery", fixed: "Solution", report: "EqualityRepor
     }
 
 
-def _price_of_equality(lottery: "Lottery", report: "EqualityReport") -> float:
-    from banditrank.solvers._equality import EqualityReport
-
-    values = lottery.user_type_values
-    return EqualityReport(report.arrival_rates, values, report.personalized_values).price_of_equality
+def _lottery_report(lottery: "Lottery", report: "EqualityReport") -> "EqualityReport":
+    """Return the values of a lottery compared with personalized treatment, as those of a ranking are."""
+    return replace(report, user_type_values=lottery.user_type_values)
 
 
 def _print_lottery(
@@ -273,8 +265,8 @@ def _print_lottery(
     facts.add_row("gap", f"{format_number(lottery.gap)}, {proof}")
     if lottery.guarantees:
         facts.add_row("without guarantees", format_number(lottery.unguaranteed_value))
-    certainty = "" if fixed.is_certified else f", gap {format_number(fixed.gap)}"
-    facts.add_row("best fixed ranking", f"{format_number(fixed.value)}{certainty}: {', '.join(fixed.items)}")
+    gap = "" if fixed.is_certified else f", gap {format_number(fixed.gap)}"
+    facts.add_row("best fixed ranking", f"{format_number(fixed.value)}{gap}: {', '.join(fixed.items)}")
     facts.add_row("assignments", f"{lottery.assignments:,}, seconds {lottery.seconds:.3f}")
     console = make_console()
     console.print(f"{problem.name}: best lottery for all user types, {utility}, banditrank {__version__}")
@@ -292,7 +284,7 @@ def _print_lottery(
         console.print("price: loss of value for each unit of the guarantee", style="dim")
     elif lottery.guarantees:
         console.print("no guarantee costs anything")
-    console.print(f"price of equality {_price_of_equality(lottery, report):.2%}")
+    console.print(f"price of equality {_lottery_report(lottery, report).price_of_equality:.2%}")
     console.print("lottery, fixed, personalized: expected click rates", style="dim")
     if lottery.value == float("-inf"):
         console.print("the lottery is arbitrary: its value is −∞, so all lotteries are equally good")
@@ -314,7 +306,7 @@ def _lottery_types_table(problem: "Problem", lottery: "Lottery", report: "Equali
     for name, *numbers in rows:
         table.add_row(name, f"{numbers[0]:.3f}", *(f"{number:.4f}" for number in numbers[1:]))
     table.add_section()
-    totals = (report.arrival_rates @ lottery.user_type_values, report.total, report.personalized_total)
+    totals = (_lottery_report(lottery, report).total, report.total, report.personalized_total)
     table.add_row("all", "1.000", *(f"{total:.4f}" for total in totals))
     return table
 

@@ -4,8 +4,8 @@
 
     solve               the interface: validation, certificate, prices
     lottery             the result
-    plot                pictures of a lottery
-    guarantees          least exposures and least values, as rows
+    plot                figures of a lottery
+    guarantees          minimum exposures and values, as rows
     column_generation   the search: compiled, warm-started
     master              the best mixture of the rankings found so far
     pricing             the ranking that improves the mixture most, and the bound that it proves

@@ -107,8 +107,10 @@ def as_rows(
 
     Raises
     ------
+    UnknownNameError
+        If an item or a type is unknown.
     InvalidInputError
-        If an item or a type is unknown, or least exposures sum to more than there is.
+        If an index is out of range, or least exposures sum to more than there is.
     """
     groups: list[tuple[str, float, list[int]]] = []
     shares: dict[int, float] = {}

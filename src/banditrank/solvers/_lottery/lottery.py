@@ -111,7 +111,7 @@ class Lottery(Tabular):
 
     @property
     def matrix(self) -> Floats:
-        """X, shape (M, K), or (N, M, K) under personalized treatment: where each item is shown how often."""
+        """Probabilities X of items at positions, shape (M, K); (N, M, K) under personalized treatment."""
         odds = np.atleast_2d(self.probabilities)  # (1 or N, S)
         n_positions = self.rankings.shape[1]
         matrix = np.zeros((len(odds), len(self.items), n_positions))

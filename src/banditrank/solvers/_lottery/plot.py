@@ -87,7 +87,7 @@ def plot_lottery(
         labels = [
             ", ".join(lottery.items[item] for item in ranking) for ranking in lottery.rankings[:_MAX_BARS]
         ]
-        by_type = dict(zip(lottery.user_types, odds, strict=False)) if len(odds) > 1 else {"": odds[0]}
+        by_type = dict(zip(lottery.user_types, odds, strict=True)) if len(odds) > 1 else {"": odds[0]}
         _draw_bars(panels[0], labels, {name: row[:_MAX_BARS] for name, row in by_type.items()})
         panels[0].set_title("rankings", loc="left")
         panels[0].set_xlabel("probability")

@@ -91,8 +91,10 @@ def solve_lottery(
     ------
     UnsolvableError
         If the utility is not concave or has no derivative, or the guarantees cannot be kept together.
+    UnknownNameError
+        If the utility, the treatment, or an item or user type of a guarantee is unknown.
     InvalidInputError
-        If an argument is invalid, or the utility's function fails.
+        If another argument is invalid, or the utility's function fails.
 
     Examples
     --------
