@@ -170,7 +170,7 @@ def count_log(
         log = open_source(opened.source, opened.file_format, delimiter, opened.header)
         user_table = open_users(users, opened)
         with (
-            _named_rows(log, user_table),
+            _report_malformed_rows(log, user_table),
             notebook_progress("reading the log", on_progress) as report,
             _open_engine(engine, memory_limit, temporary_directory, threads, master) as running,
         ):
@@ -190,8 +190,8 @@ def count_log(
 
 
 @contextmanager
-def _named_rows(*sources: Any) -> Iterator[None]:
-    """Raise the error of the first malformed row where DuckDB fails."""
+def _report_malformed_rows(*sources: Any) -> Iterator[None]:
+    """Replace an error of DuckDB by that of the first malformed row, which names its line."""
     try:
         yield
     except QueryError:
@@ -726,7 +726,7 @@ def _periods(
 
 
 def _period_numbers(options: QueryOptions, moments: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of the periods since 1970 of times in seconds, as the queries compute them."""
+    """Return the period of each time in seconds since 1970, as the queries number periods."""
     starts, offsets = np.array(options.offsets, dtype=np.int64).T
     local = moments + offsets[np.maximum(np.searchsorted(starts, moments, side="right") - 1, 0)]
     match options.period:

@@ -112,7 +112,7 @@ class LogFiles:
         return found
 
     def find_malformed_row(self) -> InvalidInputError | None:
-        """Return the error of the first row that is not UTF-8, no JSON object, too long or too short."""
+        """Return the error of the first row that is not UTF-8 or JSON, too long or too short, or None."""
         if self.file_format == "parquet" or self.is_remote:
             return None
         return next(filter(None, map(self._first_malformed_row, self.paths)), None)
@@ -251,7 +251,7 @@ def _sniff_delimiter(path: str) -> str:
 def _checked_lines(lines: Iterable[str], name: str) -> Iterator[str]:
     """Yield lines; raise at the first that is not UTF-8."""
     for number, line in enumerate(lines, start=1):
-        if "\x00" in line or not line.isascii():
+        if not line.isascii():
             bad = next((place for place, sign in enumerate(line) if "\ud800" <= sign <= "\udfff"), None)
             if bad is not None:
                 byte = f"byte 0x{ord(line[bad]) - 0xDC00:02x} after {line[max(0, bad - 20) : bad]!r}"

@@ -140,7 +140,7 @@ def count_sorted_log(
 
 
 class _Rows:
-    """Rows of whole visits and of the begin of another, in arrays that are reused."""
+    """Rows of whole visits and the first rows of another, in arrays that are reused."""
 
     def __init__(self) -> None:
         self.size = 0

@@ -32,7 +32,8 @@ def load_with_users(
     Raises
     ------
     InvalidInputError
-        If no column of the log or the table is the user, a column is in both, or a user is there twice.
+        If no column of the log or the table is the user, another column is in both, or a user has two rows
+        that differ.
     UnknownNameError
         If a given column does not exist.
     """

@@ -22,7 +22,7 @@ class CountEngine(Protocol):
     dialect: Dialect
 
     def load(self, source: "LogFiles | Any", name: str = "source") -> dict[str, ColumnKind]:
-        """Create a view of files or a table of Arrow; return its columns."""
+        """Create a view, with a given name, of files or a table of Arrow; return its columns."""
         ...
 
     def create_view(self, name: str, query: str) -> None:

@@ -45,7 +45,7 @@ class DuckDBEngine:
         else:
             self._session.register(name, source)
         described = self._session.run(f"DESCRIBE SELECT * FROM {name}")  # noqa: S608 - a constant
-        return {name: _kind(type_name) for name, type_name, *_ in described}
+        return {column: _kind(type_name) for column, type_name, *_ in described}
 
     def create_view(self, name: str, query: str) -> None:
         """Create a view."""
@@ -72,7 +72,7 @@ class DuckDBEngine:
             case _ if files.is_remote:
                 return self._csv_reader(files, files.paths, files.header)
             case _:
-                # Detection would skip rows at the begin that have another number of values than later ones.
+                # Detection would skip first rows that have another number of values than later ones.
                 by_header: dict[tuple[str, ...], list[str]] = {}
                 for path, header in files.headers().items():
                     by_header.setdefault(header, []).append(path)
