@@ -2,6 +2,7 @@
 
 from banditrank.experiments._compare.reproductions.problems import FOUR_ITEMS, position_based_problem
 from banditrank.experiments._compare.reproductions.regret_reproduction import (
+    MAX_SQUARE_ROOT_GROWTH,
     RegretReproduction,
     RunResults,
     catalog_run,
@@ -11,7 +12,6 @@ from banditrank.model._click_models import PositionBased
 from banditrank.model._timeline import Timeline
 
 MODEL = PositionBased()
-MAX_SQUARE_ROOT_GROWTH = 3.5  # see `RunResults.growth_ratio`: 3.2 for a square root, 10 for linear growth
 HORIZON = 300_000
 FIRST_PHASE, PHASE_GROWTH = 20, 1.6  # rounds, and the ratio of the lengths of two phases
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 CLAIM_HEADING = "Its paper says"
-MAX_LOGARITHMIC_GROWTH = 2.0  # see `RunResults.growth_ratio`: 1 for a logarithm, 3.2 for a square root
+# See `growth_ratio`: 1 for a logarithm, 3.2 for a square root, 10 for linear growth.
+MAX_LOGARITHMIC_GROWTH, MAX_SQUARE_ROOT_GROWTH = 2.0, 3.5
 _PANELS_PER_ROW = 3
 
 
@@ -115,12 +116,8 @@ class RunResults:
         )
 
     def growth_ratio(self, run: str) -> float:
-        """Return the growth of the median over the last tenfold increase of rounds over that before it.
-
-        It is 1 for logarithmic growth and 3.2 for a square root.
-        """
-        regret = [float(np.median(at_round(self.frames[run], t))) for t in tenfolds(self.horizon)]
-        return (regret[2] - regret[1]) / max(regret[1] - regret[0], 1e-9)
+        """Return the growth ratio of the median regret of a run."""
+        return growth_ratio(self.frames[run], self.horizon)
 
     def logarithmic(self, run: str, statement: str) -> Check:
         """Return the check that the regret of a run grows like the logarithm of rounds."""
@@ -258,3 +255,12 @@ def tenfolds(horizon: int) -> tuple[int, int, int]:
     (500, 5000, 50000)
     """
     return max(horizon // 100, 1), max(horizon // 10, 1), horizon
+
+
+def growth_ratio(frame: "pd.DataFrame", horizon: int) -> float:
+    """Return the growth of the median regret over the last tenfold increase of rounds over that before it.
+
+    It is 1 for logarithmic growth, 3.2 for a square root and 10 for linear growth.
+    """
+    regret = [float(np.median(at_round(frame, t))) for t in tenfolds(horizon)]
+    return (regret[2] - regret[1]) / max(regret[1] - regret[0], 1e-9)
