@@ -191,6 +191,7 @@ def test_an_interruption_stops_what_is_running(
     ray_here: RayBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_cluster, "STOP_TIMEOUT_SECONDS", 600.0)  # on a busy machine
+
     class FirstIsFast(Policy):
         def new_scratch(self) -> bool:
             try:
