@@ -258,7 +258,7 @@ def test_guarantees_that_cannot_be_kept_are_rejected_with_the_largest_factor() -
         (
             InvalidInputError,
             {"guarantees": [0.1]},
-            "guarantees must be of LeastExposure and KeptShare, got 0.1",
+            "guarantees must be a list of LeastExposure and KeptShare, got 0.1",
         ),
         (UnknownNameError, {"treatment": "fair"}, "treatment must be one of equal, personalized"),
         (InvalidInputError, {"target_gap": 2.0}, "target_gap must be a number from 1e-12 to 1"),
@@ -302,3 +302,29 @@ def test_types_of_weight_0_do_not_count() -> None:
         lottery = solve_lottery(problem, utility)
         assert lottery.rankings.tolist() == [[2]]
         assert lottery.is_certified
+
+
+def test_an_item_given_by_name_and_number_is_refused() -> None:
+    twice = LeastExposure(1.0, items=[0, "ad-1"], is_group=True)
+    with pytest.raises(InvalidInputError, match="items must be different items"):
+        solve_lottery(kdd2012(), guarantees=[twice])
+
+
+@pytest.mark.parametrize("items", [3, [[1]]])
+def test_items_that_are_no_names_are_refused(items: Any) -> None:
+    with pytest.raises(InvalidInputError, match="items must be different names or numbers"):
+        LeastExposure(0.1, items=items)
+
+
+@pytest.mark.parametrize("utility", [MAXIMIN, alpha_fair(0.5)])
+def test_a_problem_without_clicks_is_certified_at_0(utility: Utility) -> None:
+    problem = Problem([0.5, 0.5], [[0.5, 0.5]] * 2, np.zeros((2, 3)))
+    lottery = solve_lottery(problem, utility)
+    assert (lottery.value, lottery.upper_bound, lottery.is_certified) == (0.0, 0.0, True)
+
+
+def test_levels_that_only_rounding_allows_have_a_bound_above_the_value() -> None:
+    problem = Problem([1.0], [[1.0]], [[0.25, 0.0, 0.5]])
+    lottery = solve_lottery(problem, alpha_fair(0.5), guarantees=[LeastExposure((1.0 + 9e-10) / 3)])
+    assert lottery.upper_bound >= lottery.value
+    assert lottery.gap <= 1e-8

@@ -283,6 +283,8 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
         if not is_whole:  # the penalty of what is missing of θ is slack, too
             slack = max(slack, 0.0) + numbers[PENALTY] * scale * (1.0 - _factor(state))
         tolerance = 0.05 * max(slack, target)
+    if goal == OPTIMISE and not is_whole:
+        bound += _relief(state)
     numbers[VALUE], numbers[BOUND], numbers[FACTOR] = value, bound, _factor(state)
     _read_lottery(state)
 
@@ -559,6 +561,15 @@ def _factor(state: Generation) -> float:
     if state.guarantees.levels.size == 0:
         return 1.0
     return float(state.master.amounts[_n_special(state) - 2])
+
+
+@internal
+def _relief(state: Generation) -> float:
+    """Return by how much the best bound rises if all levels are multiplied by θ, which the mixture keeps."""
+    paid, n_types = 0.0, _n_types(state)
+    for c in range(state.guarantees.levels.size):
+        paid += state.best_prices[n_types + c] * state.guarantees.levels[c]
+    return max(0.0, 1.0 - _factor(state)) * paid
 
 
 @internal

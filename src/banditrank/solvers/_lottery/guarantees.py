@@ -110,14 +110,18 @@ def as_rows(
     UnknownNameError
         If an item or a type is unknown.
     InvalidInputError
-        If an index is out of range, or least exposures sum to more than there is.
+        If an index is out of range, an item is given twice, or least exposures sum to more than there is.
     """
     groups: list[tuple[str, float, list[int]]] = []
     shares: dict[int, float] = {}
+    if not isinstance(guarantees, Iterable):
+        raise InvalidInputError("guarantees", "must be a list of LeastExposure and KeptShare", guarantees)
     for guarantee in guarantees:
         if isinstance(guarantee, LeastExposure):
             named = range(len(items)) if guarantee.items is None else guarantee.items
             members = [_index("item", name, items) for name in named]
+            if len(set(members)) < len(members):  # by its name and by its number
+                raise InvalidInputError("items", "must be different items", list(named))
             if guarantee.is_group:
                 described = "all items" if guarantee.items is None else _listed([items[j] for j in members])
                 groups.append((f"exposure of {described}", guarantee.level, members))
@@ -129,7 +133,7 @@ def as_rows(
                 i = _index("user_type", name, user_types)
                 shares[i] = max(guarantee.share, shares.get(i, 0.0))
         else:
-            raise InvalidInputError("guarantees", "must be of LeastExposure and KeptShare", guarantee)
+            raise InvalidInputError("guarantees", "must be a list of LeastExposure and KeptShare", guarantee)
     groups = [group for group in groups if group[1] > 0.0]
     kept_types = sorted(i for i, share in shares.items() if share > 0.0)
     _check_total(groups, instance)
@@ -163,9 +167,14 @@ def _check_total(groups: list[tuple[str, float, list[int]]], instance: Instance)
 
 
 def _as_names(field: str, names: Names) -> tuple[str | int, ...]:
-    given = (names,) if isinstance(names, str) else tuple(names)
-    if not given or len(set(given)) < len(given):
-        raise InvalidInputError(field, "must be different names, at least one", list(given))
+    rule = "must be different names or numbers, at least one"
+    try:
+        given = (names,) if isinstance(names, str) else tuple(names)
+        is_valid = 0 < len(set(given)) == len(given)
+    except TypeError:  # not a sequence, or of lists
+        raise InvalidInputError(field, rule, names) from None
+    if not is_valid:
+        raise InvalidInputError(field, rule, list(given))
     return given
 
 

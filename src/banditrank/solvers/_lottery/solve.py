@@ -161,20 +161,25 @@ def _search(
         handle.numbers[GAP] = _FACTOR_GAP
         search_lottery(handle, _MAX_ASSIGNMENTS, MAXIMISE_FACTOR)
         if handle.numbers[FACTOR] < 1.0 - _FACTOR_GAP or penalty >= _MAX_PENALTY:
-            raise _infeasible(handle, rows)
+            raise _infeasible(handle, rows, utility)
         handle.numbers[GAP], handle.numbers[PENALTY] = _GAP_MARGIN * gap, 1e3 * penalty
         search_lottery(handle, _MAX_ASSIGNMENTS, OPTIMISE)
         assignments += int(handle.counts[ASSIGNMENTS])
     utility.raise_callback_error()
-    return _read(handle, rows, constant, assignments, is_personalized=is_personalized)
+    outcome = _read(handle, rows, constant, assignments, is_personalized=is_personalized)
+    return outcome._replace(upper_bound=min(outcome.upper_bound, _ceiling(instance, utility, constant)))
 
 
-def _infeasible(handle: LotteryHandle, rows: NamedRows) -> UnsolvableError:
+def _infeasible(handle: LotteryHandle, rows: NamedRows, utility: Utility) -> UnsolvableError:
     """Return the error for guarantees that cannot be kept together, which names the scarce ones."""
     prices = handle.prices[handle.prices.size - len(rows.names) :]
     weights = prices * handle.guarantees.levels
     order = np.argsort(-weights, kind="stable")
     scarce = [rows.names[c] for c in order if weights[c] > 1e-6 * weights.sum()]
+    if not scarce:  # they can be kept, but no penalty in double precision makes the master keep them
+        return UnsolvableError(
+            f"guarantees cannot be kept with {utility}, which is too steep for double precision: use maximin"
+        )
     named = ", ".join(scarce[:_MAX_NAMED])
     if len(scarce) > _MAX_NAMED:
         named += f" and {len(scarce) - _MAX_NAMED} more"
@@ -308,9 +313,25 @@ def _constant(instance: Instance, utility: Utility) -> float:
     """Return the utility of types whose value is 0 under every lottery; 0 for maximin, which has them."""
     if utility.code == MINIMUM:
         return 0.0
-    is_served = (instance.preferences.max(axis=1) > 0) & (instance.means.max(axis=1) > 0)
-    idle = instance.weights[(instance.weights > 0) & ~is_served]
+    idle = instance.weights[_is_idle(instance)]
     return float(idle @ utility.evaluate(np.zeros(idle.size))) if idle.size else 0.0
+
+
+def _ceiling(instance: Instance, utility: Utility, constant: float) -> float:
+    """Return the value of every lottery if types whose value is always 0 determine it, else ∞."""
+    if instance.bonuses.any():
+        return np.inf
+    is_idle = _is_idle(instance)
+    if utility.code == MINIMUM:
+        return 0.0 if is_idle.any() else np.inf
+    return constant if is_idle[instance.weights > 0].all() else np.inf
+
+
+def _is_idle(instance: Instance) -> NDArray[np.bool_]:
+    """Return which types count, but have value 0 under every lottery."""
+    is_served = (instance.preferences.max(axis=1) > 0) & (instance.means.max(axis=1) > 0)
+    is_idle: NDArray[np.bool_] = (instance.weights > 0) & ~is_served
+    return is_idle
 
 
 def _names(problem: ProblemLike, instance: Instance) -> tuple[tuple[str, ...], tuple[str, ...]]:
