@@ -225,10 +225,12 @@ def _lottery(
     if not value < np.inf:  # infinite or NaN
         raise InvalidInputError(f"utility {utility}", "must be finite or −∞ for every lottery", value)
     unit = gap_unit(utility.compiled(), value)
-    if outcome.upper_bound < value - ROUNDING * unit:
+    is_above = outcome.upper_bound < value - ROUNDING * unit
+    if is_above and not rows.names:
         raise AssertionError(f"lottery: upper bound {outcome.upper_bound} is below the value {value}")
+    # At the limit of what is feasible, guarantees that are kept up to rounding allow more than exact ones.
     bound = max(value, outcome.upper_bound)
-    missing = bound - value if bound > value else 0.0  # 0 for equal infinities
+    missing = value - outcome.upper_bound if is_above else bound - value if bound > value else 0.0
     gap = 0.0 if missing == 0.0 else float(missing / unit) if 0.0 < unit < np.inf else np.inf
     reports = _reports(rows, outcome, values, exposures)
     for array in (values, exposures, outcome.rankings, outcome.odds):
@@ -242,7 +244,9 @@ def _lottery(
         value=value,
         upper_bound=bound,
         gap=gap,
-        is_certified=gap <= target_gap and all(r.reached >= r.level * (1.0 - _SLACK) for r in reports),
+        is_certified=not is_above
+        and gap <= target_gap
+        and all(r.reached >= r.level * (1.0 - _SLACK) for r in reports),
         guarantees=reports,
         unguaranteed_value=value if unguaranteed is None else unguaranteed,
         assignments=outcome.assignments,
