@@ -221,7 +221,7 @@ BAD = [
         ["simulate", "--policy", "ucb-rang", "--solver", "sampling"],
         "--policy must be one of .*got 'ucb-rang'",
     ),
-    (["simulate", "--treatment", "fair"], "--treatment must be one of personalized, equal, got 'fair'"),
+    (["simulate", "--treatment", "fair"], "must be one of personalized, equal, equal-lottery, got 'fair'"),
     (["simulate", "--utility", "nahs"], "--utility must be one of .*did you mean nash"),
     (["simulate", "--utility", "alpha:-2"], "alpha must be a number from 0 to 1,000, got -2.0"),
     (["simulate", "--solver", "magic", "--treatment", "equal"], "--solver must be one of .*got 'magic'"),

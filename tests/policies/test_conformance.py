@@ -9,9 +9,11 @@ from banditrank import (
     FixedRanking,
     Forgetful,
     GreedyRank,
+    LeastExposure,
     Oracle,
     Problem,
     Smoothing,
+    ThompsonRank,
     TypeBlind,
     TypeBlindUCB,
     UCBRank,
@@ -66,8 +68,16 @@ POLICIES: dict[str, MakePolicy] = {
     "conservative with a policy": lambda _: Conservative(UCBRank(coefficient=0.5), CTS()),
     "fixed": lambda problem: FixedRanking(worst_rankings(problem)),
     "random": lambda _: UniformRandom(),
+    "thompson equal-lottery maximin": lambda _: ThompsonRank(treatment="equal-lottery", utility="maximin"),
+    "greedy equal-lottery nash": lambda _: GreedyRank(
+        coefficient=0.5, treatment="equal-lottery", utility="nash"
+    ),
+    "ucb equal-lottery guaranteed": lambda _: UCBRank(
+        coefficient=0.5, treatment="equal-lottery", utility="nash", guarantees=[LeastExposure(0.02)]
+    ),
     "oracle personalized": Oracle,
     "oracle equal nash": lambda problem: Oracle(problem, treatment="equal", utility="nash"),
+    "oracle equal-lottery nash": lambda problem: Oracle(problem, treatment="equal-lottery", utility="nash"),
 }
 
 
@@ -84,6 +94,7 @@ VARIANTS = {
     "type-blind equal",
     "type-blind wrapper",  # ranks as "type-blind" does
     "greedy personalized",  # has the states of "ucb personalized"
+    "greedy equal-lottery nash",  # has the states of "ucb equal-lottery guaranteed"
     "forgetful",  # ranks as its policy does
     "conservative equal",  # has the states of "conservative", and shows the baseline
 }

@@ -66,8 +66,9 @@ def simulate_command(
     treatment: Annotated[
         list[str] | None,
         typer.Option(
-            help="personalized or equal; repeat or separate with a comma for both.",
-            show_default="personalized; without --policy, both",
+            help="personalized, equal (one ranking for all) or equal-lottery (one lottery over rankings for "
+            "all); repeat or separate with commas for several.",
+            show_default="personalized; without --policy, personalized and equal",
         ),
     ] = None,
     utility: UtilityOption = "utilitarian",
@@ -75,7 +76,7 @@ def simulate_command(
         float | None,
         typer.Option(
             help="Exploration coefficient c of the paper's policies: ε_t = min(1, c/√t) or a_t = c.",
-            show_default="0.25 personalized, 0.5 equal, as in the paper",
+            show_default="0.25 personalized, 0.5 otherwise, as in the paper",
         ),
     ] = None,
     solver: Annotated[
@@ -288,7 +289,7 @@ def _make_policies(
     Without a policy, return the default policies that accept all options.
     """
     from banditrank.policies._base import check_treatment
-    from banditrank.policies._catalog import DEFAULT_POLICIES, accepts_option
+    from banditrank.policies._catalog import DEFAULT_POLICIES, LOTTERY_POLICIES, accepts_option
     from banditrank.simulation._simulate import check_simulation
 
     chosen = [check_treatment(name) for name in split_names(treatments)]
@@ -297,7 +298,8 @@ def _make_policies(
             (name, treatment) for treatment in chosen or ["personalized"] for name in split_names(policies)
         ]
     else:
-        default = [pair for pair in DEFAULT_POLICIES if not chosen or pair[1] in chosen]
+        known = (*DEFAULT_POLICIES, *LOTTERY_POLICIES)
+        default = [pair for pair in known if pair[1] in (chosen or ("personalized", "equal"))]
         pairs = [
             pair for pair in default if all(accepts_option(option, *pair) for option in options)
         ] or default

@@ -21,8 +21,8 @@ from banditrank.dashboard._posterior_samples import (
 )
 from banditrank.dashboard._probability_best import SampledOptimum, find_sampled_optimum, wilson_interval
 from banditrank.engine._counts_replica import SurfaceCounts
+from banditrank.engine._served_policies import ServedTreatment
 from banditrank.model._values import best_personalized_rankings
-from banditrank.policies._base import Treatment
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.solvers._equality import equality_report
 from banditrank.utilities._utility import NASH, UTILITARIAN, Utility
@@ -55,7 +55,7 @@ class TreatmentValue:
         personalized treatment, and if the personalized total is 0.
     """
 
-    treatment: Treatment
+    treatment: ServedTreatment
     utility: str | None
     rankings: Rankings
     values: list[Interval]

@@ -1,5 +1,7 @@
 """Policies that a surface can use: those that learn from counts alone."""
 
+from typing import Literal, TypeAlias, get_args
+
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model._click_models import RankOneClickModel
 from banditrank.model._problem import Problem
@@ -8,6 +10,9 @@ from banditrank.policies._catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY
 from banditrank.policies._oracle import Oracle
 from banditrank.policies.baselines._base import ExaminationBaselinePolicy
 
+ServedTreatment: TypeAlias = Literal["personalized", "equal"]
+"""A treatment that a surface can have."""
+
 _PLACEHOLDER = Problem([1.0], [[1.0]], [[0.5, 0.5]])  # policies that serve do not read the problem
 _WITH_INITIAL_PHASE = ("greedy-rank", "ucb-rank")
 
@@ -15,7 +20,7 @@ _WITH_INITIAL_PHASE = ("greedy-rank", "ucb-rank")
 def served_policy(
     name: str,
     *,
-    treatment: Treatment,
+    treatment: ServedTreatment,
     utility: str,
     coefficient: float | None,
     click_model: RankOneClickModel = "single-look",
@@ -28,9 +33,9 @@ def served_policy(
     Raises
     ------
     UnknownNameError
-        If there is no policy of this name.
+        If there is no policy or treatment of this name.
     InvalidInputError
-        If the policy cannot serve.
+        If the policy or the treatment cannot serve.
 
     Examples
     --------
@@ -46,6 +51,11 @@ def served_policy(
     if (needs := _needs(name)) is not None:
         rule = f"must learn from counts alone to serve (it also needs {needs})"
         raise InvalidInputError("policy", rule, name)
+    if treatment not in get_args(ServedTreatment):
+        if treatment in get_args(Treatment):
+            rule = "must be personalized or equal for a surface: lotteries run in simulations only"
+            raise InvalidInputError("treatment", rule, treatment)
+        raise UnknownNameError("treatment", treatment, get_args(ServedTreatment))
     return make_policy(
         name,
         _PLACEHOLDER,

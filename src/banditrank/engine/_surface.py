@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from banditrank._checks import check_integer, check_number
 from banditrank.engine._experiment import SurfaceExperiment
 from banditrank.engine._experiment_periods import ExperimentPeriod, find_period, with_period
-from banditrank.engine._served_policies import served_policy
+from banditrank.engine._served_policies import ServedTreatment, served_policy
 from banditrank.engine._surface_name import SURFACE_NAME, SURFACE_NAME_RULE
 from banditrank.errors import (
     InvalidInputError,
@@ -22,7 +22,7 @@ from banditrank.errors import (
     one_line,
 )
 from banditrank.model._click_models import RankOneClickModel
-from banditrank.policies._base import CompiledPolicy, Treatment
+from banditrank.policies._base import CompiledPolicy
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
 
@@ -154,7 +154,7 @@ class Surface:
     n_positions: int
     user_types: tuple[str, ...] = ("everybody",)
     policy: str = "auto"
-    treatment: Treatment = "personalized"
+    treatment: ServedTreatment = "personalized"
     utility: str = "utilitarian"
     coefficient: float | None = None
     retired: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ from banditrank.evaluation._targets import (
     load_rankings,
 )
 from banditrank.evaluation._type_values import TypeValues
-from banditrank.policies._base import Policy, Treatment, check_treatment, policy_label
+from banditrank.policies._base import Policy, Treatment, check_treatment, is_equal, policy_label
 from banditrank.policies._catalog import POLICY_NAMES, make_policy
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
@@ -362,7 +362,7 @@ def _prices(
         if isinstance(target, LearnedTarget)
     ]
     personalized = next((one for one in learned if one[0].treatment == "personalized"), None)
-    equal = [one for one in learned if one[0].treatment == "equal"]
+    equal = [one for one in learned if is_equal(one[0].treatment)]
     if personalized is None or not equal:
         return ()
     _, reference, reference_resolved = personalized

@@ -17,7 +17,7 @@ from banditrank.evaluation._log_cells import LogCells
 from banditrank.evaluation._log_model import EvaluationModel, fit_log_model
 from banditrank.evaluation._targets import EvaluationTarget, Mixture, ResolvedTarget, resolve_mixtures
 from banditrank.model._rankings import Ranking
-from banditrank.policies._base import Policy, Treatment
+from banditrank.policies._base import Policy, Treatment, is_equal
 from banditrank.solvers._solve import solve
 from banditrank.utilities._utility import Utility
 
@@ -122,7 +122,7 @@ class PolicyTarget(LearnedTarget):
         counts = counts_of(log)
         rng = np.random.default_rng(self.seed)
         n = log.shape[0]
-        if self.policy.treatment == "equal":
+        if is_equal(self.policy.treatment):
             return [self._sample(counts, 0, rng)] * n
         return [self._sample(counts, i, rng) for i in range(n)]
 

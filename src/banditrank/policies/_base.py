@@ -26,12 +26,13 @@ from banditrank.policies._restriction import (
     restriction_unsupported,
 )
 from banditrank.policies._sampled_problem import SampledProblem
+from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.utilities._utility import UTILITARIAN, Utility
 
 if TYPE_CHECKING:
     from banditrank.policies._learner import Learner
 
-Treatment: TypeAlias = Literal["personalized", "equal"]
+Treatment: TypeAlias = Literal["personalized", "equal", "equal-lottery"]
 
 SAMPLE_VALUES = (0.1, 0.35, 0.6, 1.0)  # at which fingerprints evaluate a utility
 
@@ -51,6 +52,7 @@ class Policy(ABC):
     supports_delay: bool = True  # whether it can observe a ranking's rewards after it made other rankings
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
+    guarantees: tuple[Guarantee, ...] = ()  # that its lotteries keep
     memory: Forgetting | None = None  # the rounds that it learns from; all if None
 
     @abstractmethod
@@ -163,12 +165,15 @@ class Policy(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
-        return {
+        description = {
             "policy": self.name,
             "treatment": self.treatment,
-            "utility": str(self.utility) if self.treatment == "equal" else None,
+            "utility": str(self.utility) if is_equal(self.treatment) else None,
             "coefficient": None,
         }
+        if self.guarantees:
+            description["guarantees"] = ", ".join(map(str, self.guarantees))
+        return description
 
     def fingerprint(self) -> dict[str, Any]:
         """Return plain values that distinguish this policy from others of the same description.
@@ -176,7 +181,7 @@ class Policy(ABC):
         A saved simulation is resumed only if they are equal. Functions are represented by samples of their
         values. A policy of your own should add its parameters.
         """
-        if self.treatment == "personalized":
+        if not is_equal(self.treatment):
             return self.describe()
         return {**self.describe(), "utility_sample": self.utility.evaluate(SAMPLE_VALUES).tolist()}
 
@@ -204,6 +209,8 @@ def policy_label(description: dict[str, Any]) -> str:
         parts.append("smoothed")
     if description.get("order") is not None:
         parts.append("ordered")
+    if description.get("guarantees") is not None:
+        parts.append("guaranteed")
     if description.get("memory") is not None:
         parts.append(description["memory"].replace(":", ""))
     return "-".join(parts)
@@ -304,7 +311,7 @@ class CompiledPolicy(Policy):
         counts.check_user_type(user_type)
         is_restricted = candidates is not None or pinned is not None
         if is_restricted and not self.has_candidates:
-            raise restriction_unsupported(self.name, candidates, pinned)
+            raise restriction_unsupported(self.name, self.treatment, candidates, pinned)
         if scratch is None:
             scratch = self.random_scratch(counts, rng)
         if not self.distinguishes_user_types:
@@ -331,6 +338,17 @@ def observe_nothing(
     rewards: NDArray[np.float64],
 ) -> None:
     """Learn nothing: ``observe`` of policies that do not learn."""
+
+
+def is_equal(treatment: Treatment) -> bool:
+    """Return whether all user types are treated alike: by one ranking, or by one lottery over rankings.
+
+    Examples
+    --------
+    >>> [is_equal(treatment) for treatment in get_args(Treatment)]
+    [False, True, True]
+    """
+    return treatment != "personalized"
 
 
 def check_treatment(treatment: str) -> Treatment:

@@ -1,6 +1,6 @@
 """Policies by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, get_args
 
@@ -19,7 +19,7 @@ from banditrank.model._click_models import (
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import Rewards, as_rewards
 from banditrank.model._timeline import Timeline, as_timeline
-from banditrank.policies._base import CompiledPolicy, Treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, is_equal
 from banditrank.policies._conservative import CONSERVATIVE_PREFIX, Conservative
 from banditrank.policies._forgetful import Forgetful
 from banditrank.policies._greedy_rank import GreedyRank
@@ -51,6 +51,7 @@ from banditrank.policies.baselines._pmed import PMED
 from banditrank.policies.baselines._ranked_bandits import RankedBandits
 from banditrank.policies.baselines._top_rank import TopRank
 from banditrank.policies.baselines._uni_rank import UniRank
+from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._solve import SolverName
 from banditrank.utilities._utility import Utility, as_utility
 
@@ -143,6 +144,17 @@ DEFAULT_POLICIES: tuple[tuple[str, Treatment], ...] = (
 )
 """Policies and treatments that are compared by default: ThompsonRank, the paper's four and its baseline."""
 
+LOTTERY_POLICIES: tuple[tuple[str, Treatment], ...] = (
+    (AUTO, "equal-lottery"),
+    ("greedy-rank", "equal-lottery"),
+    ("ucb-rank", "equal-lottery"),
+)
+"""Policies that are compared by default if equal-lottery treatment is chosen."""
+
+
+GUARANTEE_POLICIES = (AUTO, ThompsonRank.name, GreedyRank.name, UCBRank.name, Oracle.name)
+"""Policies that can keep guarantees: those with lotteries."""
+
 
 def make_policy(
     name: str,
@@ -158,6 +170,7 @@ def make_policy(
     memory: str | None = None,
     estimator: EstimatorName = "paper",
     smoothed: bool = False,
+    guarantees: Iterable[Guarantee] = (),
 ) -> CompiledPolicy:
     """Return a policy by name.
 
@@ -185,6 +198,8 @@ def make_policy(
     estimator, smoothed
         Estimator of GreedyRank and UCBRank, and whether they start with pseudo-counts instead of an initial
         phase.
+    guarantees
+        What lotteries keep under ``equal-lottery``, for ThompsonRank, GreedyRank, UCBRank and the oracle.
 
     Raises
     ------
@@ -216,6 +231,7 @@ def make_policy(
     for option, value in options.items():
         if option not in _OPTIONS_BY_POLICY.get(name.removeprefix(CONSERVATIVE_PREFIX), ()):
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
+    options |= _guarantees_of(name, guarantees)
     if name in CONSERVATIVE_NAMES:
         policy = make_policy(
             name.removeprefix(CONSERVATIVE_PREFIX),
@@ -282,6 +298,15 @@ def _max_total_reward(
     return scale * problem.n_positions
 
 
+def _guarantees_of(name: str, guarantees: Iterable[Guarantee]) -> dict[str, tuple[Guarantee, ...]]:
+    """Return the option of a policy that keeps guarantees, if there are any."""
+    kept = tuple(guarantees)
+    if kept and name not in GUARANTEE_POLICIES:
+        rule = f"must be left out for policy {name}, which has no lotteries"
+        raise InvalidInputError("guarantees", rule, kept[0])
+    return {"guarantees": kept} if kept else {}
+
+
 def _check_given(problem: Problem | None, name: str) -> Problem:
     if problem is None:
         raise InvalidInputError("problem", f"must be given for policy {name}", problem)
@@ -319,7 +344,7 @@ def _make_baseline(
     if name.endswith(ORDERED_SUFFIX) or issubclass(kind, ExaminationBaselinePolicy):
         problem = _check_given(problem, name)
         weights = click_model.position_weights(problem)
-        if options["treatment"] == "equal":
+        if is_equal(options["treatment"]):
             weights = problem.arrival_rates[None, :] @ weights
         if issubclass(kind, ExaminationBaselinePolicy):
             options["examination"] = weights.tolist()

@@ -9,7 +9,7 @@ from banditrank._compilation import compiled, inlined
 from banditrank.counts._counts import Counts
 from banditrank.estimators._item_means import exposures_of
 from banditrank.policies._kernel import Kernel
-from banditrank.policies._loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
+from banditrank.policies._loop_solvers import LoopSolver, solve_in_loop
 from banditrank.policies._restricted_solver import RestrictedSolver, solve_restricted
 from banditrank.policies._restriction import Restriction
 from banditrank.policies._running_estimates import (
@@ -24,8 +24,6 @@ from banditrank.policies._running_estimates import (
     update_running_estimates,
 )
 from banditrank.solvers._instance import Instance
-from banditrank.solvers._solve import SolverName
-from banditrank.utilities._utility import Utility
 
 Floats = NDArray[np.float64]
 
@@ -55,19 +53,17 @@ def init_equal(
     counts: Counts,
     turn: NDArray[np.int64],
     augmented: AugmentedCounts | None,
-    utility: Utility,
-    solver: SolverName,
+    solver: LoopSolver,
 ) -> EqualState:
     """Return the state for counts and a solver."""
-    n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
+    n, m = counts.n_user_types, counts.n_items
     estimates = init_running_estimates(counts, turn, augmented)
     instance = Instance(np.zeros(n), estimates.evidence.preferences, np.zeros((n, m)), np.zeros(m))
     collective = CollectiveEstimates(estimates, instance, np.zeros((n, m)), np.zeros(m))
     if estimates.phase[UNREWARDED] == 0:
         for user_type in range(n):
             _update_means(collective, user_type)
-    loop_solver = init_loop_solver(solver, utility, n_user_types=n, n_items=m, n_positions=k)
-    return EqualState(collective, loop_solver)
+    return EqualState(collective, solver)
 
 
 @compiled

@@ -49,7 +49,7 @@ class Forgetful(PolicyWrapper):
             raise InvalidInputError("memory", rule, memory)
         object.__setattr__(self, "policy", policy)
         object.__setattr__(self, "memory", as_forgetting(memory) if isinstance(memory, str) else memory)
-        shared = ("name", "treatment", "utility", "assumptions", "own_statistics")
+        shared = ("name", "treatment", "utility", "assumptions", "own_statistics", "guarantees")
         for name in (*shared, "has_candidates", "distinguishes_user_types"):
             object.__setattr__(self, name, getattr(policy, name))
 

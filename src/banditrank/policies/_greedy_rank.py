@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.policies._loop_solvers import MAX_GAP
+from banditrank.policies._loop_solvers import MAX_GAP, lottery_gaps
 from banditrank.policies._paper_policy import PaperPolicy
 from banditrank.policies.schedules import Schedule, inverse_square_root
 
@@ -21,7 +21,7 @@ class GreedyRank(PaperPolicy):
         c of ε_t = min(1, c/√t), as in the paper's experiments; that of its experiment on Table 1 by default.
     schedule
         ε_t, a `Schedule` or any function of the round, instead of a coefficient.
-    treatment, utility, solver, estimator, smoothing
+    treatment, utility, solver, estimator, smoothing, guarantees
         See `PaperPolicy`.
 
     Raises
@@ -49,6 +49,9 @@ class GreedyRank(PaperPolicy):
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return ε_t, at most 1, no bonus, and the solver's gap δ_t = O(1/t), shape (rounds, 3)."""
         values = np.zeros((len(rounds), 3))
-        np.minimum(MAX_GAP, 1.0 / rounds, out=values[:, 2])
+        if self.treatment == "equal-lottery":
+            values[:, 2] = lottery_gaps(rounds)
+        else:
+            np.minimum(MAX_GAP, 1.0 / rounds, out=values[:, 2])
         np.minimum(1.0, self.schedule(rounds), out=values[:, 0])
         return values

@@ -14,6 +14,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.model._problem import Problem
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._drawn_lottery import DrawnLottery, read_lottery, state_lottery
 from banditrank.policies._forgetful import ForgettingCounts
 from banditrank.policies._kernel import state_note
 from banditrank.policies._restriction import (
@@ -83,6 +84,22 @@ class Learner:
         """Number of rounds so far, including those of the counts at the start."""
         return self._initial_rounds + self._updates
 
+    @property
+    def lottery(self) -> DrawnLottery | None:
+        """The lottery that the last ranking was drawn from, under equal-lottery treatment.
+
+        None before the first ranking, and if the last one was an exploration.
+
+        Examples
+        --------
+        >>> from banditrank import ThompsonRank, kdd2012
+        >>> learner = ThompsonRank(treatment="equal-lottery", utility="nash").start(kdd2012(), rng=1)
+        >>> ranking = learner.rank(0)
+        >>> round(float(learner.lottery.probabilities.sum()), 9)
+        1.0
+        """
+        return None if self._compiled is None else self._compiled.lottery()
+
     def rank(
         self,
         user_type: int,
@@ -129,7 +146,7 @@ class Learner:
             ranking = self.policy.rank(self._counts, user_type, rng=self._rng, scratch=self._scratch)
             return self._as_ranking(ranking)
         if not self.policy.has_candidates:
-            raise restriction_unsupported(self.policy.name, candidates, pinned)
+            raise restriction_unsupported(self.policy.name, self.policy.treatment, candidates, pinned)
         items = as_candidates(candidates, n_items=self._counts.n_items)
         pins = None if pinned is None else as_pins(pinned, n_positions=self._counts.n_positions)
         if self._compiled is not None:
@@ -234,8 +251,14 @@ class _CompiledState:
         self._kernel = self._policy.bind(own, self._rng, scratch=self._scratch)
         self._notes: deque[_Note] = deque(maxlen=MAX_NOTES)  # the earliest first
 
+    def lottery(self) -> DrawnLottery | None:
+        buffer = state_lottery(self._kernel.state)
+        return None if buffer is None else read_lottery(buffer)
+
     def rank(self, user_type: int, t: int) -> Ranking:
         parameters = self._policy.parameters(np.array([t]))[0]
+        if (buffer := state_lottery(self._kernel.state)) is not None:
+            buffer.size[0] = 0
         ranking = self._kernel.rank(self._known_type(user_type), t, parameters)
         self._policy.utility.raise_callback_error()
         note = state_note(self._kernel.state)

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from banditrank._compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies._base import Treatment
+from banditrank.policies._drawn_lottery import LotteryBuffer, new_lottery_buffer
+from banditrank.policies._policy_guarantees import guarantee_rows
 from banditrank.solvers._assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
 from banditrank.solvers._branch_and_bound.search import SearchHandle, bind_search, improve_ranking, new_search
 from banditrank.solvers._branch_and_bound.tree import new_tree
@@ -17,6 +19,16 @@ from banditrank.solvers._enumeration import (
     new_enumeration_workspace,
 )
 from banditrank.solvers._instance import Instance, score_cells
+from banditrank.solvers._lottery.column_generation import (
+    FACTOR,
+    N_RANKINGS,
+    LotteryHandle,
+    bind_lottery,
+    draw_ranking,
+    improve_lottery,
+)
+from banditrank.solvers._lottery.guarantees import Guarantee
+from banditrank.solvers._lottery.solve import as_concave
 from banditrank.solvers._solve import SolverName, choose_solver
 from banditrank.utilities._formulas import CompiledUtility
 from banditrank.utilities._utility import Utility
@@ -26,6 +38,9 @@ Floats = NDArray[np.float64]
 MAX_GAP = 1e-2  # relative optimality gap at which a search ends
 MAX_NODES = 1000  # after which a search returns the best ranking so far
 _MAX_OPEN_NODES = 400
+MAX_LOTTERY_GAP = 1e-3  # relative optimality gap of a lottery
+MIN_LOTTERY_GAP = 1e-6
+MAX_ASSIGNMENTS = 100  # after which a search returns the best lottery so far
 
 LOOP_SOLVERS: tuple[SolverName, ...] = (
     "assignment",
@@ -61,7 +76,16 @@ class BranchAndBoundLoopSolver(NamedTuple):
     latest: NDArray[np.uintp]  # (K,) the ranking of the last solved round
 
 
-LoopSolver: TypeAlias = AssignmentLoopSolver | EnumerationLoopSolver | BranchAndBoundLoopSolver
+class LotteryLoopSolver(NamedTuple):
+    """Column generation, for the best lottery under a concave utility or maximin."""
+
+    search: LotteryHandle
+    lottery: LotteryBuffer  # of the last solved round
+
+
+LoopSolver: TypeAlias = (
+    AssignmentLoopSolver | EnumerationLoopSolver | BranchAndBoundLoopSolver | LotteryLoopSolver
+)
 
 
 def check_solver(solver: SolverName, utility: Utility, treatment: Treatment) -> None:
@@ -70,7 +94,7 @@ def check_solver(solver: SolverName, utility: Utility, treatment: Treatment) -> 
     Raises
     ------
     InvalidInputError
-        If a solver is given for personalized treatment.
+        If a solver is given for a treatment that has no choice of solvers.
     UnknownNameError
         If there is no such solver.
     UnsolvableError
@@ -78,13 +102,25 @@ def check_solver(solver: SolverName, utility: Utility, treatment: Treatment) -> 
     """
     if treatment == "equal":
         choose_loop_solver(solver, utility, n_items=2, n_positions=1)
-    elif solver != "auto":
-        raise InvalidInputError("solver", "must be auto under personalized treatment", solver)
+        return
+    if solver != "auto":
+        raise InvalidInputError("solver", f"must be auto under {treatment} treatment", solver)
+    if treatment == "equal-lottery":
+        as_concave(utility)  # raises if there is no best lottery
 
 
 def optimality_gaps(rounds: NDArray[np.int64]) -> Floats:
     """Return optimality gaps that decrease as √(ln t / t), as the error of the estimates does, shape (t,)."""
     return np.asarray(np.minimum(MAX_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds)))
+
+
+def lottery_gaps(rounds: NDArray[np.int64]) -> Floats:
+    """Return optimality gaps of lotteries, which decrease as 1/t, shape (t,).
+
+    The value is flat around the best lottery under a smooth utility: errors of the estimates cost their
+    square.
+    """
+    return np.asarray(np.clip(10.0 / rounds, MIN_LOTTERY_GAP, MAX_LOTTERY_GAP))
 
 
 def choose_loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_positions: int) -> SolverName:
@@ -103,6 +139,30 @@ def choose_loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_
     if chosen not in LOOP_SOLVERS:
         raise UnsolvableError(f"solver {chosen} cannot run in every round: use {', '.join(LOOP_SOLVERS)}")
     return chosen
+
+
+def init_lottery_solver(
+    utility: Utility,
+    guarantees: tuple[Guarantee, ...] = (),
+    *,
+    n_user_types: int,
+    n_items: int,
+    n_positions: int,
+) -> LotteryLoopSolver:
+    """Return a solver of equal-lottery treatment with its workspace, for instances of a size.
+
+    Raises
+    ------
+    InvalidInputError
+        If a guarantee is of an item or a user type that does not exist, or exposures sum to more than 1.
+    """
+    rows = guarantee_rows(guarantees, n_user_types=n_user_types, n_items=n_items, n_positions=n_positions)
+    search = bind_lottery(
+        *(n_user_types, n_items, n_positions, as_concave(utility).compiled()),
+        guarantees=rows,
+        capacity=0,  # the minimum: rankings of earlier rounds are seldom needed again
+    )
+    return LotteryLoopSolver(search, new_lottery_buffer(search.support.size, n_positions))
 
 
 def init_loop_solver(
@@ -174,11 +234,32 @@ def _solve_by_search(
         ranking[k] = solver.latest[k]
 
 
+@inlined
+def _solve_by_column_generation(
+    solver: LotteryLoopSolver,
+    instance: Instance,
+    t: int,  # noqa: ARG001 - the gap depends on it
+    gap: float,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    search, lottery = solver.search, solver.lottery
+    improve_lottery(search, instance, gap, MAX_ASSIGNMENTS)
+    size = search.counts[N_RANKINGS]
+    for s in range(size):
+        lottery.probabilities[s] = search.probabilities[s]
+        for k in range(ranking.size):
+            lottery.rankings[s, k] = search.rankings[search.support[s], k]
+    lottery.size[0], lottery.factor[0] = size, search.numbers[FACTOR]
+    draw_ranking(search, 0, rng.random(), ranking)
+
+
 @dispatch_on_type(
     {
         AssignmentLoopSolver: _solve_by_assignment,
         EnumerationLoopSolver: _solve_by_enumeration,
         BranchAndBoundLoopSolver: _solve_by_search,
+        LotteryLoopSolver: _solve_by_column_generation,
     }
 )
 def solve_in_loop(
@@ -190,6 +271,8 @@ def solve_in_loop(
     ranking: NDArray[np.uintp],
 ) -> None:
     """Write the best ranking, shape (K,): within a relative gap by search, among sampled ones by sampling.
+
+    A solver of lotteries writes a ranking that it draws from the best lottery.
 
     Raises
     ------

@@ -13,9 +13,12 @@ from banditrank.model._click_models import SINGLE_LOOK, ClickModel
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
+from banditrank.policies._drawn_lottery import LotteryBuffer, new_lottery_buffer
 from banditrank.policies._kernel import Kernel
+from banditrank.policies._policy_guarantees import check_guarantees
 from banditrank.policies._restriction import FREE, LENGTH, Restriction, place_best
-from banditrank.solvers._optimum import WeightedProblem, best_rankings
+from banditrank.solvers._lottery.guarantees import Guarantee
+from banditrank.solvers._optimum import WeightedProblem, best_lottery, best_rankings
 from banditrank.solvers._solve import solve
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
@@ -37,6 +40,31 @@ def _rank(
 ) -> None:
     for position in range(ranking.size):
         ranking[position] = state.rankings[user_type, position]
+
+
+class OracleLotteryState(NamedTuple):
+    """The optimal lottery."""
+
+    lottery: LotteryBuffer
+
+
+@inlined
+def _draw(
+    state: OracleLotteryState,
+    user_type: int,  # noqa: ARG001 - the lottery is the same for all types
+    t: int,  # noqa: ARG001
+    parameters: NDArray[np.float64],  # noqa: ARG001
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    lottery = state.lottery
+    lottery.size[0] = lottery.probabilities.size
+    uniform, s = rng.random() - lottery.probabilities[0], 0
+    while uniform >= 0.0 and s + 1 < lottery.size[0]:
+        s += 1
+        uniform -= lottery.probabilities[s]
+    for position in range(ranking.size):
+        ranking[position] = lottery.rankings[s, position]
 
 
 def _choose(
@@ -67,7 +95,7 @@ def _choose(
 
 @dataclass(frozen=True)
 class Oracle(CompiledPolicy):
-    """Oracle: the best ranking of each user type, or the best equal ranking.
+    """Oracle: the best ranking of each user type, the best equal ranking, or the best lottery for all.
 
     Parameters
     ----------
@@ -75,13 +103,15 @@ class Oracle(CompiledPolicy):
         The problem that it knows.
     treatment, utility
         What it maximises.
+    guarantees
+        What its lottery keeps, under ``equal-lottery``.
 
     Raises
     ------
     UnknownNameError
         If the treatment or the utility is unknown.
     UnsolvableError
-        If the best equal ranking cannot be found.
+        If the best equal ranking cannot be found, or there is no best lottery.
 
     Examples
     --------
@@ -96,13 +126,25 @@ class Oracle(CompiledPolicy):
     problem: Problem
     treatment: Treatment = field(default="personalized", kw_only=True)
     utility: Utility = field(default=UTILITARIAN, kw_only=True)
+    guarantees: tuple[Guarantee, ...] = field(default=(), kw_only=True)
     click_model: ClickModel = field(default=SINGLE_LOOK, kw_only=True)
     rewards: Rewards | None = field(default=None, kw_only=True)
-    rankings: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+    rankings: NDArray[np.intp] = field(init=False, repr=False, compare=False)  # of types, or of the lottery
+    odds: NDArray[np.float64] = field(init=False, repr=False, compare=False)  # of the rankings of a lottery
 
     def __post_init__(self) -> None:
         equal = check_treatment(self.treatment) == "equal"
         object.__setattr__(self, "utility", as_utility(self.utility))
+        object.__setattr__(self, "guarantees", check_guarantees(self.guarantees, self.treatment))
+        if self.treatment == "equal-lottery":
+            lottery = best_lottery(
+                *(self.problem, self.utility, self.guarantees),
+                click_model=self.click_model,
+                rewards=self.rewards,
+            )
+            object.__setattr__(self, "rankings", lottery.rankings)
+            object.__setattr__(self, "odds", lottery.probabilities)
+            return
         rankings = best_rankings(
             self.problem,
             equal=equal,
@@ -111,14 +153,19 @@ class Oracle(CompiledPolicy):
             rewards=self.rewards,
         )
         object.__setattr__(self, "rankings", rankings)
+        object.__setattr__(self, "odds", np.ones(0))
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the compiled functions."""
+        if self.treatment == "equal-lottery":
+            return Kernel(_draw, observe_nothing)
         return Kernel(_rank, observe_nothing, _choose)
 
     @property
     def has_candidates(self) -> bool:  # type: ignore[override]
         """Whether the click model leaves more than enumeration to find the best of some rankings."""
+        if self.treatment == "equal-lottery":
+            return False
         if self.treatment == "personalized":
             return self.click_model.depends_on != "ranking"
         return self.click_model.depends_on == "cells"
@@ -127,7 +174,7 @@ class Oracle(CompiledPolicy):
         """Return the oracle itself."""
         return self
 
-    def init_state(self, counts: Counts, scratch: Any) -> OracleState:  # noqa: ARG002 - stateless
+    def init_state(self, counts: Counts, scratch: Any) -> OracleState | OracleLotteryState:  # noqa: ARG002 - stateless
         """Return the optimal rankings.
 
         Raises
@@ -140,4 +187,8 @@ class Oracle(CompiledPolicy):
         if counts.displays.shape != shape:
             rule = f"must have the shape of the oracle's problem, {shape}"
             raise InvalidInputError("counts", rule, counts.displays.shape)
+        if self.treatment == "equal-lottery":
+            lottery = new_lottery_buffer(self.odds.size, problem.n_positions)
+            lottery.rankings[:], lottery.probabilities[:] = self.rankings, self.odds
+            return OracleLotteryState(lottery)
         return OracleState(self.rankings.astype(np.uintp))

@@ -1,7 +1,7 @@
 """Base class of GreedyRank and UCBRank: treatments, the initial phase, and the solver of equal treatment."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -15,8 +15,15 @@ from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
 from banditrank.policies._equal_ranking import EQUAL_KERNEL, init_equal
 from banditrank.policies._kernel import Kernel
-from banditrank.policies._loop_solvers import check_solver, choose_loop_solver
+from banditrank.policies._loop_solvers import (
+    LoopSolver,
+    check_solver,
+    choose_loop_solver,
+    init_loop_solver,
+    init_lottery_solver,
+)
 from banditrank.policies._personalized_ranking import PERSONALIZED_KERNEL, init_personalized
+from banditrank.policies._policy_guarantees import check_guarantees
 from banditrank.policies._recomputed_ranking import (
     RECOMPUTED_EQUAL_KERNEL,
     RECOMPUTED_PERSONALIZED_KERNEL,
@@ -27,13 +34,14 @@ from banditrank.policies._recomputed_ranking import (
 from banditrank.policies._restricted_solver import RestrictedSolver, init_restricted_solver
 from banditrank.policies._running_estimates import INITIAL_ROUNDS, UNREWARDED, AugmentedCounts
 from banditrank.policies.schedules import Schedule, as_schedule
+from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._solve import SolverName
 from banditrank.utilities._utility import Utility, as_utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]
 
-PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5}
-"""c of the paper's experiment on Table 1, by treatment."""
+PAPER_COEFFICIENTS: dict[Treatment, float] = {"personalized": 0.25, "equal": 0.5, "equal-lottery": 0.5}
+"""c of the paper's experiment on Table 1, by treatment; it has no lotteries, which use that of ``equal``."""
 
 NEW_ITEM_DISPLAYS = 8.0  # pseudo-displays of a new item at each position; with 1, GreedyRank hardly tries it
 
@@ -49,15 +57,20 @@ class PaperPolicy(CompiledPolicy):
     schedule
         A `Schedule` or any function of the round, instead of a coefficient.
     treatment
-        ``personalized``: a ranking for each user type. ``equal``: one ranking for all.
+        ``personalized``: a ranking for each user type. ``equal``: one ranking for all. ``equal-lottery``: one
+        lottery over rankings for all, from which each user's ranking is drawn.
     utility
-        Utility that equal treatment maximises, or its name.
+        Utility that equal treatment maximises, or its name; that of expected values under ``equal-lottery``,
+        where it must be concave or maximin.
     solver
-        Solver of equal treatment; ``auto`` chooses it by the utility.
+        Solver of ``equal`` treatment; ``auto`` chooses it by the utility.
     estimator
         ``paper``: Algorithm 1. ``likelihood``: see `banditrank.estimators._maximum_likelihood`.
     smoothing
         Pseudo-counts to start with, instead of the paper's initial phase.
+    guarantees
+        Least exposures of items (`LeastExposure`) and least values of user types (`KeptShare`), by index,
+        under ``equal-lottery``. Each lottery keeps them by the estimates of its round.
 
     Raises
     ------
@@ -68,7 +81,6 @@ class PaperPolicy(CompiledPolicy):
     """
 
     assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
-    has_candidates = True
 
     schedule: Schedule
     treatment: Treatment
@@ -76,6 +88,7 @@ class PaperPolicy(CompiledPolicy):
     solver: SolverName
     estimator: EstimatorName
     smoothing: Smoothing | None
+    guarantees: tuple[Guarantee, ...]
 
     def __init__(
         self,
@@ -87,6 +100,7 @@ class PaperPolicy(CompiledPolicy):
         solver: SolverName = "auto",
         estimator: EstimatorName = "paper",
         smoothing: Smoothing | None = None,
+        guarantees: Iterable[Guarantee] = (),
     ) -> None:
         check_treatment(treatment)
         values = {
@@ -96,6 +110,7 @@ class PaperPolicy(CompiledPolicy):
             "solver": solver,
             "estimator": estimator,
             "smoothing": smoothing,
+            "guarantees": check_guarantees(guarantees, treatment),
         }
         if estimator not in get_args(EstimatorName):
             raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
@@ -123,6 +138,11 @@ class PaperPolicy(CompiledPolicy):
     @abstractmethod
     def coefficient_schedule(coefficient: float) -> Schedule:
         """Return the schedule of a coefficient in the paper's experiments."""
+
+    @property
+    def has_candidates(self) -> bool:  # type: ignore[override]
+        """Whether it can rank some of the items: not by a lottery."""
+        return self.treatment != "equal-lottery"
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
@@ -157,7 +177,8 @@ class PaperPolicy(CompiledPolicy):
         """
         if self.treatment == "personalized":
             return PERSONALIZED_KERNEL if self._uses_running_estimates else RECOMPUTED_PERSONALIZED_KERNEL
-        self._loop_solver(n_items=n_items, n_positions=n_positions)  # raises if too large
+        if self.treatment == "equal":
+            self._loop_solver(n_items=n_items, n_positions=n_positions)  # raises if too large
         return EQUAL_KERNEL if self._uses_running_estimates else RECOMPUTED_EQUAL_KERNEL
 
     def init_state(self, counts: Counts, scratch: NDArray[np.int64]) -> Any:
@@ -199,15 +220,14 @@ class PaperPolicy(CompiledPolicy):
     ) -> Any:
         if self._uses_running_estimates and self.treatment == "personalized":
             return init_personalized(counts, scratch, augmented)
-        solver = self._loop_solver(n_items=counts.n_items, n_positions=counts.n_positions)
         if self._uses_running_estimates:
-            return init_equal(counts, scratch, augmented, self.utility, solver)
+            return init_equal(counts, scratch, augmented, self._new_solver(counts))
         estimates = init_recomputed_estimates(
             counts, scratch, augmented, by_likelihood=self.estimator == "likelihood"
         )
         if self.treatment == "personalized":
             return init_recomputed_personalized(estimates)
-        return init_recomputed_equal(estimates, self.utility, solver)
+        return init_recomputed_equal(estimates, self._new_solver(counts))
 
     def initial_rounds(self, state: Any) -> int | None:
         """Return the length of the initial phase in rounds, None if it has not ended."""
@@ -218,6 +238,13 @@ class PaperPolicy(CompiledPolicy):
     def _uses_running_estimates(self) -> bool:
         """Whether Algorithm 1 after an initial phase applies, whose estimates are updated incrementally."""
         return self.estimator == "paper" and self.smoothing is None
+
+    def _new_solver(self, counts: Counts) -> LoopSolver:
+        n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
+        sizes = {"n_user_types": n, "n_items": m, "n_positions": k}
+        if self.treatment == "equal-lottery":
+            return init_lottery_solver(self.utility, self.guarantees, **sizes)
+        return init_loop_solver(self._loop_solver(n_items=m, n_positions=k), self.utility, **sizes)
 
     def _loop_solver(self, *, n_items: int, n_positions: int) -> SolverName:
         return choose_loop_solver(self.solver, self.utility, n_items=n_items, n_positions=n_positions)

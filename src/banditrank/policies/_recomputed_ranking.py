@@ -16,7 +16,7 @@ from banditrank.estimators._maximum_likelihood import alternate, update_means
 from banditrank.estimators._position_preferences import PositionEvidence, empty_evidence, estimate_preferences
 from banditrank.policies._count_arrays import CountArrays, arrays_of, record_round
 from banditrank.policies._kernel import Kernel
-from banditrank.policies._loop_solvers import LoopSolver, init_loop_solver, solve_in_loop
+from banditrank.policies._loop_solvers import LoopSolver, solve_in_loop
 from banditrank.policies._restricted_solver import RestrictedSolver, solve_restricted
 from banditrank.policies._restriction import AVAILABLE, Restriction, place_best
 from banditrank.policies._running_estimates import (
@@ -28,8 +28,6 @@ from banditrank.policies._running_estimates import (
 )
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.solvers._instance import Instance
-from banditrank.solvers._solve import SolverName
-from banditrank.utilities._utility import Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -147,14 +145,11 @@ def init_recomputed_personalized(estimates: RecomputedEstimates) -> RecomputedPe
     )
 
 
-def init_recomputed_equal(
-    estimates: RecomputedEstimates, utility: Utility, solver: SolverName
-) -> RecomputedEqualState:
-    """Return the state for estimates."""
-    n, k, m = estimates.displays.shape
+def init_recomputed_equal(estimates: RecomputedEstimates, solver: LoopSolver) -> RecomputedEqualState:
+    """Return the state for estimates and a solver."""
+    n, _, m = estimates.displays.shape
     instance = Instance(np.zeros(n), estimates.evidence.preferences, estimates.means, np.zeros(m))
-    loop_solver = init_loop_solver(solver, utility, n_user_types=n, n_items=m, n_positions=k)
-    return RecomputedEqualState(estimates, instance, loop_solver)
+    return RecomputedEqualState(estimates, instance, solver)
 
 
 @inlined

@@ -167,10 +167,14 @@ def _load_pins(restriction: Restriction) -> tuple[int, int]:
 
 
 def restriction_unsupported(
-    policy: str, candidates: Candidates | None, pinned: Pins | None
+    policy: str, treatment: str, candidates: Candidates | None, pinned: Pins | None
 ) -> InvalidInputError:
     """Return the error of a policy that cannot restrict its rankings."""
     field, value = ("pinned", pinned) if candidates is None else ("candidates", candidates)
+    if treatment == "equal-lottery":
+        return InvalidInputError(
+            field, "must be left out under equal-lottery treatment, which ranks all items", value
+        )
     return InvalidInputError(field, f"must be left out for policy {policy}, which ranks all items", value)
 
 

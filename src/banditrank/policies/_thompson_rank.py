@@ -25,9 +25,12 @@ from banditrank.policies._loop_solvers import (
     check_solver,
     choose_loop_solver,
     init_loop_solver,
+    init_lottery_solver,
+    lottery_gaps,
     optimality_gaps,
     solve_in_loop,
 )
+from banditrank.policies._policy_guarantees import check_guarantees
 from banditrank.policies._restricted_solver import (
     RestrictedSolver,
     init_restricted_solver,
@@ -37,6 +40,7 @@ from banditrank.policies._restriction import Restriction, place_best
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.solvers._instance import Instance
+from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._solve import SolverName
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
@@ -160,11 +164,16 @@ class ThompsonRank(CompiledPolicy):
     Parameters
     ----------
     treatment
-        ``personalized``: a ranking for each user type. ``equal``: one ranking for all.
+        ``personalized``: a ranking for each user type. ``equal``: one ranking for all. ``equal-lottery``: one
+        lottery over rankings for all, from which each user's ranking is drawn.
     utility
-        Utility that equal treatment maximises, or its name.
+        Utility that equal treatment maximises, or its name; that of expected values under ``equal-lottery``,
+        where it must be concave or maximin.
     solver
-        Solver of equal treatment; ``auto`` chooses it by the utility.
+        Solver of ``equal`` treatment; ``auto`` chooses it by the utility.
+    guarantees
+        Least exposures of items (`LeastExposure`) and least values of user types (`KeptShare`), by index,
+        under ``equal-lottery``. Each lottery keeps them for the posterior sample that it is made from.
     max_reward
         Maximum reward at a position; 1 for clicks.
     click_model
@@ -202,11 +211,11 @@ class ThompsonRank(CompiledPolicy):
 
     name: ClassVar[str] = "thompson-rank"
     assumptions: ClassVar[Assumptions] = RANK_ONE_REWARDS
-    has_candidates = True
 
     treatment: Treatment = "personalized"
     utility: Utility = UTILITARIAN
     solver: SolverName = "auto"
+    guarantees: tuple[Guarantee, ...] = ()
     max_reward: float = 1.0
     click_model: RankOneClickModel = "single-look"
     pooling: bool = True
@@ -219,6 +228,7 @@ class ThompsonRank(CompiledPolicy):
         object.__setattr__(self, "utility", as_utility(self.utility))
         check_number("max_reward", self.max_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
+        object.__setattr__(self, "guarantees", check_guarantees(self.guarantees, self.treatment))
         check_rank_one(self.click_model)
         if not isinstance(self.pooling, bool):
             raise InvalidInputError("pooling", "must be true or false", self.pooling)
@@ -240,6 +250,11 @@ class ThompsonRank(CompiledPolicy):
                 raise InvalidInputError(
                     field, f"must have {n_positions} values, one for each position", given
                 )
+
+    @property
+    def has_candidates(self) -> bool:  # type: ignore[override]
+        """Whether it can rank some of the items: not by a lottery."""
+        return self.treatment != "equal-lottery"
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
@@ -265,7 +280,8 @@ class ThompsonRank(CompiledPolicy):
         """
         if self.treatment == "personalized":
             return _PERSONALIZED_KERNEL
-        self._loop_solver(n_items=n_items, n_positions=n_positions)  # raises if too large
+        if self.treatment == "equal":
+            self._loop_solver(n_items=n_items, n_positions=n_positions)  # raises if too large
         return _EQUAL_KERNEL
 
     def init_state(self, counts: Counts, scratch: Any) -> Any:  # noqa: ARG002 - the posterior depends on counts alone
@@ -284,10 +300,14 @@ class ThompsonRank(CompiledPolicy):
         if self.treatment == "personalized":
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
             return ThompsonPersonalizedState(posterior, positions, leaders)
-        solver = self._loop_solver(n_items=m, n_positions=k)
-        loop_solver = init_loop_solver(solver, self.utility, n_user_types=n, n_items=m, n_positions=k)
+        sizes = {"n_user_types": n, "n_items": m, "n_positions": k}
+        solver: LoopSolver
+        if self.treatment == "equal-lottery":
+            solver = init_lottery_solver(self.utility, self.guarantees, **sizes)
+        else:
+            solver = init_loop_solver(self._loop_solver(n_items=m, n_positions=k), self.utility, **sizes)
         instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
-        return ThompsonEqualState(posterior, instance, loop_solver, np.zeros(1, dtype=np.int8))
+        return ThompsonEqualState(posterior, instance, solver, np.zeros(1, dtype=np.int8))
 
     def init_choice(self, *, n_user_types: int, n_items: int, n_positions: int) -> RestrictedSolver | None:
         """Return a solver among candidates for equal treatment, None for personalized treatment."""
@@ -303,7 +323,8 @@ class ThompsonRank(CompiledPolicy):
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the solver's optimality gap, shape (rounds, 1)."""
-        return optimality_gaps(rounds)[:, None]
+        is_lottery = self.treatment == "equal-lottery"
+        return (lottery_gaps(rounds) if is_lottery else optimality_gaps(rounds))[:, None]
 
     def sampled_problem(self, state: Any) -> SampledProblem:
         """Return the posterior sample of the last ranking: of one type, or of all under equal treatment."""

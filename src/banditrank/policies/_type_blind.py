@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from banditrank.errors import InvalidInputError
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, is_equal
 from banditrank.policies._paper_policy import PAPER_COEFFICIENTS
 from banditrank.policies._ucb_rank import UCBRank
 from banditrank.policies._wrapper import PolicyWrapper
@@ -73,7 +73,7 @@ class TypeBlind(PolicyWrapper):
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name, and the wrapped policy's parameters."""
-        utility = str(self.utility) if self.treatment == "equal" else None
+        utility = str(self.utility) if is_equal(self.treatment) else None
         own = {"policy": self.name, "treatment": self.treatment, "utility": utility}
         return {**self.policy.describe(), **own}
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.policies._loop_solvers import optimality_gaps
+from banditrank.policies._loop_solvers import lottery_gaps, optimality_gaps
 from banditrank.policies._paper_policy import PaperPolicy
 from banditrank.policies.schedules import Schedule, constant
 
@@ -21,7 +21,7 @@ class UCBRank(PaperPolicy):
         c of a_t = c, as in the paper's experiments; that of its experiment on Table 1 by default.
     schedule
         a_t, a `Schedule` or any function of the round, instead of a coefficient.
-    treatment, utility, solver, estimator, smoothing
+    treatment, utility, solver, estimator, smoothing, guarantees
         See `PaperPolicy`.
 
     Raises
@@ -51,8 +51,9 @@ class UCBRank(PaperPolicy):
         return constant(coefficient=coefficient)
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return no exploration, the bonus a_t ln t, and the gap O(√(ln t / t)), shape (rounds, 3)."""
+        """Return no exploration, the bonus a_t ln t, and the solver's gap, shape (rounds, 3)."""
         values = np.zeros((len(rounds), 3))
-        values[:, 2] = optimality_gaps(rounds)
+        is_lottery = self.treatment == "equal-lottery"
+        values[:, 2] = lottery_gaps(rounds) if is_lottery else optimality_gaps(rounds)
         np.multiply(self.schedule(rounds), np.log(rounds), out=values[:, 1])
         return values

@@ -8,7 +8,7 @@ from banditrank.model._click_models import ClickModel
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import Rewards
 from banditrank.model._timeline import Timeline, as_timeline
-from banditrank.policies._base import Policy
+from banditrank.policies._base import Policy, is_equal
 from banditrank.policies._wrapper import PolicyWrapper
 from banditrank.policies.baselines._base import ExaminationBaselinePolicy, OrderedBaselinePolicy
 
@@ -61,7 +61,7 @@ def _sentences(
         and any(_differs(timeline.problems[0], later) for later in timeline.problems[1:])
     ):
         yield "assumes that the problem does not change"
-    if policy.treatment == "equal" and assumed.is_utilitarian_only and policy.utility.shape != "linear":
+    if is_equal(policy.treatment) and assumed.is_utilitarian_only and policy.utility.shape != "linear":
         yield f"maximises clicks, not {policy.utility} utility"
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from banditrank.engine._experiment import MAX_ARMS, MAX_VISITOR_LENGTH
 from banditrank.engine._ranking_ids import MAX_RANKING_ID_LENGTH
+from banditrank.engine._served_policies import ServedTreatment
 from banditrank.engine._surface import (
     ATTRIBUTION_SECONDS,
     KEEP_SECONDS,
@@ -26,7 +27,6 @@ from banditrank.engine._surface import (
 )
 from banditrank.engine._surface_name import SURFACE_NAME, SURFACE_NAME_RULE
 from banditrank.model._click_models import RankOneClickModel
-from banditrank.policies._base import Treatment
 from banditrank.service._body_validation import RULE
 
 MAX_BATCH = 1000
@@ -127,7 +127,7 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
     user_types: Annotated[list[Name], _name_list(MAX_USER_TYPES)] | msgspec.UnsetType = msgspec.UNSET
     policy: str | msgspec.UnsetType = msgspec.UNSET
-    treatment: Treatment | msgspec.UnsetType = msgspec.UNSET
+    treatment: ServedTreatment | msgspec.UnsetType = msgspec.UNSET
     utility: str | msgspec.UnsetType = msgspec.UNSET
     coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
     attribution_seconds: Annotated[float, _seconds(ATTRIBUTION_SECONDS)] | msgspec.UnsetType = msgspec.UNSET

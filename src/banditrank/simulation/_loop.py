@@ -16,6 +16,7 @@ from banditrank._compilation import inlined, specialise
 from banditrank.model._bound_click_model import ClickHandle, draw_by_handle, value_by_handle
 from banditrank.model._click_models import ClickModel, CompiledProblem, draw_user_type
 from banditrank.policies._bound_kernel import observe_by_handle, rank_by_handle
+from banditrank.policies._drawn_lottery import LotteryBuffer
 from banditrank.policies._kernel import Kernel
 from banditrank.utilities._formulas import CompiledUtility, collective
 
@@ -29,7 +30,7 @@ class Objective(NamedTuple):
 
     is_equal: bool
     best: Floats  # (N,) best value of each type; under equal treatment (1,) best collective utility
-    tolerance: float  # gap up to which a ranking counts as optimal
+    tolerance: float  # gap up to which a ranking or a lottery counts as optimal
     utility: CompiledUtility
     values: Floats  # (N,) workspace
 
@@ -148,12 +149,13 @@ def _build(  # noqa: C901 - the loop is one function
     n_positions: int,
     is_delayed: int,
 ) -> Callable[..., None]:
-    def run_rounds(
+    def run_rounds(  # noqa: C901, PLR0912 - as above
         state: Any,  # or the handle of a kernel
         problem: CompiledProblem | ClickHandle,
         objective: Objective,
         run_totals: RunTotals,
         delay: DelayBuffer,
+        lottery: LotteryBuffer,  # of the state; without room if it has none
         delay_start: int,  # round before which all rewards have arrived
         is_type_blind: bool,  # noqa: FBT001 - the policy does not distinguish user types
         first_round: int,
@@ -168,10 +170,13 @@ def _build(  # noqa: C901 - the loop is one function
             return  # never reached; tells the compiler that loops over positions have a fixed length
         regret, optimal = run_totals.totals[0], run_totals.totals[1]
         checkpoint = run_totals.next_checkpoint[0]
+        is_lottery = lottery.probabilities.size > 0
         for step in range(parameters.shape[0]):
             t = first_round + step
             user_type = draw_user_type(problem, arrivals[step])
             seen_type = 0 if is_type_blind else user_type
+            if is_lottery:
+                lottery.size[0] = 0
             rank(state, seen_type, t, parameters[step], policy_rng, ranking)
             draw(problem, user_type, ranking, clicks_rng, rewards)
             if is_delayed:
@@ -182,7 +187,17 @@ def _build(  # noqa: C901 - the loop is one function
                 _push_delayed(delay, slot, seen_type, ranking, rewards)
             else:
                 observe(state, seen_type, t, ranking, rewards)
-            if objective.is_equal:
+            if is_lottery and lottery.size[0] > 0:
+                for i in range(objective.values.size):
+                    objective.values[i] = 0.0
+                for s in range(lottery.size[0]):
+                    for k in range(ranking.size):  # the click model may be bound to this array
+                        ranking[k] = lottery.rankings[s, k]
+                    for i in range(objective.values.size):
+                        objective.values[i] += lottery.probabilities[s] * value(problem, i, ranking)
+                mixed = collective(objective.utility, problem.arrival_rates, objective.values)
+                gap = objective.best[0] - mixed
+            elif objective.is_equal:
                 changed = False
                 for k in range(ranking.size):
                     changed |= ranking[k] != run_totals.last_ranking[k]

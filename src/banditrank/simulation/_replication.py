@@ -13,11 +13,11 @@ from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import Rewards
 from banditrank.model._timeline import Timeline, as_timeline
-from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._base import CompiledPolicy, Policy, is_equal
 from banditrank.policies._contextual.base import ContextualPolicy
 from banditrank.policies._contextual.clustered import ClusteredPolicy
 from banditrank.simulation._loop import OPTIMAL_TOLERANCE, Objective
-from banditrank.solvers._optimum import best_values
+from banditrank.solvers._optimum import best_lottery, best_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,15 @@ class Experiment:
     @cached_property
     def best(self) -> list[NDArray[np.float64]]:
         """Best values in each problem of the timeline: of each user type, or collective."""
+        policy, options = self.policy, {"click_model": self.click_model, "rewards": self.rewards}
+        if policy.treatment == "equal-lottery":
+            return [
+                np.array([best_lottery(problem, policy.utility, policy.guarantees, **options).value])
+                for problem in self.timeline.problems
+            ]
+        equal = policy.treatment == "equal"
         return [
-            best_values(
-                problem,
-                equal=self.policy.treatment == "equal",
-                utility=self.policy.utility,
-                click_model=self.click_model,
-                rewards=self.rewards,
-            )
+            best_values(problem, equal=equal, utility=policy.utility, **options)
             for problem in self.timeline.problems
         ]
 
@@ -114,7 +115,7 @@ class Experiment:
         """Return the objective of a problem of the timeline, with a workspace of its own."""
         best = self.best[problem]
         return Objective(
-            self.policy.treatment == "equal",
+            is_equal(self.policy.treatment),
             best,
             OPTIMAL_TOLERANCE * max(float(np.abs(best).max()), self.rewards.scale),
             self.policy.utility.compiled(),

@@ -15,6 +15,7 @@ from banditrank.model._click_models import CompiledProblem, draw_user_type
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._bound_kernel import BoundKernel
+from banditrank.policies._drawn_lottery import LotteryBuffer, new_lottery_buffer, state_lottery
 from banditrank.policies._failures import note_failure
 from banditrank.policies._kernel import Kernel, state_note
 from banditrank.simulation._contextual_run import precompile_contextual, replicate_contextual
@@ -119,6 +120,7 @@ class _CompiledRun:
         self.state = policy.init_state(self.timeline_counts.counts, self.scratch)
         self.run_totals = init_run_totals(experiment.checkpoints, k)
         self.delay_buffer = init_delay_buffer(experiment.delay, k, state_note(self.state))
+        self.lottery = _lottery_of(self.state)
         self.delay_start = 1  # rewards of earlier rounds have all arrived
         self.generators = experiment.generators(index)
         self.ranking = np.zeros(k, dtype=np.uintp)
@@ -177,8 +179,9 @@ class _CompiledRun:
         self.loop(
             self.state if self.is_fused else self.bound_kernel.handle,
             self.compiled_problem if self.is_fused else self.bound_click_model.handle,
-            *(self.objective, self.run_totals, self.delay_buffer, self.delay_start, self.is_type_blind),
-            *(first, self.policy.parameters(rounds), arrivals.random(len(rounds))),
+            *(self.objective, self.run_totals, self.delay_buffer, self.lottery),
+            *(self.delay_start, self.is_type_blind, first),
+            *(self.policy.parameters(rounds), arrivals.random(len(rounds))),
             *(clicks, policy, self.ranking, self.rewards),
         )
         self.timeline_counts.update_rounds()
@@ -193,6 +196,7 @@ class _CompiledRun:
     def _replace_state(self, state: Any) -> None:
         """Replace the state; the notes of delayed rounds are kept unless items changed."""
         self.state = state
+        self.lottery = _lottery_of(state)
         note = state_note(state)
         if note.size == self.delay_buffer.note.size:
             self.delay_buffer = self.delay_buffer._replace(note=note)
@@ -214,6 +218,12 @@ class _CompiledRun:
                 )
             self.delay_start = t
             self.timeline_counts.update_rounds()
+
+
+def _lottery_of(state: Any) -> LotteryBuffer:
+    """Return the lottery of a state; one without room if it has none."""
+    lottery = state_lottery(state)
+    return new_lottery_buffer(0, 0) if lottery is None else lottery
 
 
 def _replicate_interpreted(

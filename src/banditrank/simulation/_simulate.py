@@ -16,7 +16,7 @@ from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model._timeline import Timeline, as_timeline
-from banditrank.policies._base import CompiledPolicy, Policy, check_treatment
+from banditrank.policies._base import CompiledPolicy, Policy, check_treatment, is_equal
 from banditrank.policies._catalog import make_policy
 from banditrank.policies._contextual.base import ContextualPolicy, new_context
 from banditrank.policies._contextual.catalog import make_contextual_policy
@@ -264,7 +264,7 @@ def check_simulation(
     for each in timeline.problems:
         if isinstance(policy, CompiledPolicy):
             policy.kernel(n_items=each.n_items, n_positions=each.n_positions)  # raises if too large
-        if policy.treatment == "equal":
+        if is_equal(policy.treatment):
             _check_regret_is_finite(policy.utility, each, rewards.scale, click_model)
 
 

@@ -1,6 +1,6 @@
 """Best rankings of a problem under either treatment and any click model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations, islice, permutations
 from typing import NamedTuple
 
@@ -13,6 +13,9 @@ from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards
 from banditrank.model._values import best_personalized_rankings
 from banditrank.solvers._enumeration import MAX_ENUMERATED_RANKINGS
+from banditrank.solvers._lottery.guarantees import Guarantee
+from banditrank.solvers._lottery.lottery import Lottery
+from banditrank.solvers._lottery.solve import solve_lottery
 from banditrank.solvers._solve import best_equal_ranking
 from banditrank.utilities._utility import Utility, as_utility
 
@@ -88,6 +91,42 @@ def best_values(
     ).astype(np.uintp)
     values = np.array([click_model.value(compiled, i, ranking) for i, ranking in enumerate(rankings)])
     return np.array([as_utility(utility).collective(problem.arrival_rates, values)]) if equal else values
+
+
+def best_lottery(
+    problem: Problem,
+    utility: Utility | str,
+    guarantees: Iterable[Guarantee] = (),
+    *,
+    click_model: ClickModel = SINGLE_LOOK,
+    rewards: Rewards | None = None,
+) -> Lottery:
+    """Return the best lottery over rankings that keeps guarantees, the same for all types.
+
+    Raises
+    ------
+    UnsolvableError
+        If the utility is not concave, the value of an item at a position depends on other items, or the
+        guarantees cannot be kept together.
+    InvalidInputError
+        If the utility is unknown, or a guarantee is not valid.
+
+    Examples
+    --------
+    >>> from banditrank.model._catalog import kdd2012
+    >>> best_lottery(kdd2012(), "nash").rankings
+    array([[2, 3]])
+    """
+    if click_model.depends_on != "cells":
+        raise UnsolvableError(
+            f"equal-lottery treatment needs clicks that depend on an item and its position alone, "
+            f"got click model {click_model.name}"
+        )
+    weights = click_model.position_weights(problem)
+    weighted = WeightedProblem(problem.arrival_rates, weights, problem.item_means)
+    return solve_lottery(
+        weighted, utility, guarantees=guarantees, scale=(rewards or BernoulliRewards()).scale
+    )
 
 
 def _best_by_enumeration(

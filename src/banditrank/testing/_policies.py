@@ -16,7 +16,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.model._generators import make_problem
 from banditrank.model._problem import Problem
 from banditrank.model._rankings import as_ranking
-from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._base import CompiledPolicy, Policy, is_equal
 from banditrank.testing._leaks import assert_no_leaks
 
 MakePolicy: TypeAlias = Callable[[Problem], Policy]
@@ -102,7 +102,7 @@ def check_equal_treatment_ignores_user_types(make_policy: MakePolicy) -> None:
     """Check that under equal treatment all types get the same ranking."""
     for problem in problems():
         policy = make_policy(problem)
-        if policy.treatment != "equal":
+        if not is_equal(policy.treatment):
             continue
         for counts in (sparse_counts(problem), dense_counts(problem)):
             shown = {
@@ -215,7 +215,7 @@ def check_no_leaks(make_policy: MakePolicy) -> None:
 
 def _types_to_test(policy: Policy, problem: Problem) -> range:
     """Return the user types to test; under equal treatment one is enough."""
-    return range(1 if policy.treatment == "equal" else problem.n_user_types)
+    return range(1 if is_equal(policy.treatment) else problem.n_user_types)
 
 
 def _frequencies(policy: Policy, counts: Counts, user_type: int) -> NDArray[np.float64]:

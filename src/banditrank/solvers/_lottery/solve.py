@@ -105,7 +105,7 @@ def solve_lottery(
     array([0.1, 0.1, 0.1, 0.6, 0.1])
     """
     instance = as_instance(problem, bonuses=bonuses, scale=scale)
-    chosen = _as_concave(as_utility(utility))
+    chosen = as_concave(as_utility(utility))
     if treatment not in get_args(LotteryTreatment):
         raise UnknownNameError("treatment", treatment, get_args(LotteryTreatment))
     is_personalized = treatment == "personalized"
@@ -288,7 +288,7 @@ def _reports(
     )
 
 
-def _as_concave(utility: Utility) -> Utility:
+def as_concave(utility: Utility) -> Utility:
     """Return a utility with a derivative, unless it is maximin.
 
     Raises
