@@ -279,7 +279,7 @@ class _BatchRanker:
             If the policy cannot restrict its rankings.
         """
         if not self.policy.has_candidates:
-            raise restriction_unsupported(self.policy.name, candidates, pinned)
+            raise restriction_unsupported(self.policy.name, self.policy.treatment, candidates, pinned)
         pins = as_pins(pinned, n_positions=self._rankings.shape[1]) if pinned else None
         seen_type = 0 if self._is_type_blind else user_type
         chosen = self._kernel.choose(

@@ -58,10 +58,11 @@ def state_lottery(state: Any) -> LotteryBuffer | None:
     >>> state_lottery(None) is None
     True
     """
-    lottery = getattr(state, "lottery", None)
-    if lottery is None:
-        lottery = getattr(getattr(state, "solver", None), "lottery", None)
-    return lottery
+    for owner in (state, getattr(state, "solver", None)):
+        lottery = getattr(owner, "lottery", None)
+        if isinstance(lottery, LotteryBuffer):  # baselines may have lotteries of another kind
+            return lottery
+    return None
 
 
 def read_lottery(buffer: LotteryBuffer) -> DrawnLottery | None:

@@ -12,7 +12,7 @@ from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, is_equal
 from banditrank.policies._count_arrays import arrays_of, record_round
 from banditrank.policies._kernel import Kernel
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
@@ -98,7 +98,7 @@ class FixedRanking(CompiledPolicy):
         object.__setattr__(self, "treatment", check_treatment(treatment))
         object.__setattr__(self, "utility", as_utility(utility))
         object.__setattr__(self, "rankings", None if rankings is None else _as_rows(rankings))
-        if self.rankings is not None and treatment == "equal" and len(set(self.rankings)) > 1:
+        if self.rankings is not None and is_equal(treatment) and len(set(self.rankings)) > 1:
             raise InvalidInputError("rankings", "must be one ranking under equal treatment", rankings)
 
     def describe(self) -> dict[str, Any]:

@@ -50,6 +50,9 @@ def test_all_suites_are_there() -> None:
         "many-items",
         "conflict",
         "conflict-nash",
+        "conflict-lottery",
+        "maximin-lottery",
+        "exposure",
         "position-based",
         "cascade",
         "item-jumps",
@@ -63,6 +66,8 @@ def test_all_suites_are_there() -> None:
         ("personalized", "utilitarian"),
         ("equal", "utilitarian"),
         ("equal", "nash"),
+        ("equal-lottery", "nash"),
+        ("equal-lottery", "maximin"),
     }
 
 

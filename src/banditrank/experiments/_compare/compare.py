@@ -79,7 +79,7 @@ def compare(
         *(suite_study.make_study(suite, compared) for suite in found),
         *(study for policy, study in REPRODUCTIONS.items() if policy in reproduced),
     ]
-    typed = [suite for suite in found if not suite.is_contextual]  # others have other policies: no scores
+    typed = [suite for suite in found if suite.has_scores]
     if not studies:
         rule = f"must name one that has a reproduction: {', '.join(REPRODUCTIONS)}"
         raise InvalidInputError("policies", rule, ", ".join(names))
@@ -106,7 +106,9 @@ def _with_policies(suites: Sequence[Suite], policies: Sequence[ComparedPolicy]) 
     """
     found = [suite for suite in suites if any(policy.fits(suite) for policy in policies)]
     if suites and not found:
-        kinds = "use features" if suites[0].is_contextual else "know user types"
+        kinds = "keep guarantees" if suites[0].guarantees else "know user types"
+        if suites[0].is_contextual:
+            kinds = "use features"
         rule = f"must {kinds} to take part in {suites[0].name}"
         raise InvalidInputError("policies", rule, ", ".join(policy.name for policy in policies))
     return found

@@ -12,8 +12,15 @@ from banditrank.experiments._compare.suites import WINDOWS_PER_HORIZON, AnyProbl
 from banditrank.model._catalog import kdd2012
 from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.policies._assumptions import PositionInformation
-from banditrank.policies._base import CompiledPolicy
-from banditrank.policies._catalog import AUTO, ORDERED_SUFFIX, POLICY_NAMES, WRAPPED_NAMES, make_policy
+from banditrank.policies._base import CompiledPolicy, is_equal
+from banditrank.policies._catalog import (
+    AUTO,
+    GUARANTEE_POLICIES,
+    ORDERED_SUFFIX,
+    POLICY_NAMES,
+    WRAPPED_NAMES,
+    make_policy,
+)
 from banditrank.policies._contextual.catalog import CONTEXTUAL_POLICY_NAMES, make_contextual_policy
 from banditrank.policies._contextual.lin_pbm import LinTS, LinUCB
 from banditrank.policies._custom import CustomPolicy, PolicySource
@@ -86,6 +93,7 @@ class ComparedPolicy:
                 click_model=suite.click_model,
                 horizon=horizon,
                 memory=memory,
+                guarantees=suite.guarantees,
             )
         utility = as_utility(suite.utility)
         policy = self.custom.make_policy(treatment=suite.treatment, utility=utility, horizon=horizon)
@@ -104,7 +112,7 @@ class ComparedPolicy:
         return _KNOWLEDGE[policy.assumptions.positions]
 
     def fits(self, suite: Suite) -> bool:
-        """Return whether the policy can use what a suite's problem tells it: user types, or features.
+        """Return whether the policy can use what a suite tells it: user types or features, and guarantees.
 
         Examples
         --------
@@ -114,7 +122,8 @@ class ComparedPolicy:
         """
         if suite.is_contextual:
             return self.custom is None and self.name in CONTEXTUAL_POLICY_NAMES
-        return self.name not in CONTEXTUAL_POLICIES
+        keeps = not suite.guarantees or self.custom is not None or self.name in GUARANTEE_POLICIES
+        return keeps and self.name not in CONTEXTUAL_POLICIES
 
     def absence(self, suite: Suite, horizon: int) -> str | None:
         """Return why the policy does not run in a suite; None if it does.
@@ -126,7 +135,9 @@ class ComparedPolicy:
         'too slow for a quick run'
         """
         if not self.fits(suite):
-            return "it does not use features" if suite.is_contextual else "it needs features"
+            if suite.is_contextual:
+                return "it does not use features"
+            return "it needs features" if self.name in CONTEXTUAL_POLICIES else "it keeps no guarantees"
         if self.custom is None:
             is_quick = horizon < suite.horizon
             return "too slow for a quick run" if is_quick and self.name in suite.skipped_when_quick else None
@@ -134,9 +145,9 @@ class ComparedPolicy:
         policy = self.custom.make_policy(treatment=suite.treatment, utility=utility, horizon=horizon)
         if policy.treatment != suite.treatment:
             return f"it has {policy.treatment} treatment only"
-        if policy.treatment == "equal" and str(policy.utility) != str(utility):
+        if is_equal(policy.treatment) and str(policy.utility) != str(utility):
             return f"it maximises {policy.utility} utility only"
-        return None
+        return None if policy.guarantees == suite.guarantees else "it keeps other guarantees"
 
 
 @dataclass(frozen=True, slots=True)

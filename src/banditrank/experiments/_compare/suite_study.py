@@ -26,7 +26,7 @@ from banditrank.model._click_models import PositionBased, SingleLook, as_click_m
 from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import as_rewards
-from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._base import CompiledPolicy, Policy, is_equal
 from banditrank.policies._contextual.violated_assumptions import violated_contextual_assumptions
 from banditrank.policies._violated_assumptions import violated_assumptions
 from banditrank.simulation._graves_lai import graves_lai_constant
@@ -140,7 +140,7 @@ def _limit(suite: Suite, horizon: int) -> float | None:
     if (
         suite.is_changing
         or not isinstance(problem, Problem)
-        or suite.treatment == "equal"
+        or is_equal(suite.treatment)
         or as_rewards(suite.rewards).concentration > 0
         or as_click_model(suite.click_model).name not in (SingleLook.name, PositionBased.name)
         or problem.n_items > MAX_LIMIT_ITEMS

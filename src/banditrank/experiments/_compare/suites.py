@@ -26,11 +26,14 @@ from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, BetaRewards, Rewards, as_rewards
 from banditrank.model._timeline import Timeline
 from banditrank.policies._base import Treatment, check_treatment
+from banditrank.policies._policy_guarantees import check_guarantees
+from banditrank.solvers._lottery.guarantees import Guarantee, LeastExposure
 from banditrank.utilities._utility import as_utility
 
 REPLICATIONS, QUICK_REPLICATIONS = 12, 4
 HORIZON, QUICK_HORIZON = 100_000, 10_000
 LOW_CLICK_RATE = 0.05  # times the click rates of the synthetic problem
+GUARANTEED_EXPOSURE = 0.01  # of each item
 WINDOWS_PER_HORIZON = 10  # of policies with a sliding window
 
 
@@ -58,6 +61,8 @@ class Suite:
         What the problem is and why it is difficult, in two sentences; its size by default.
     treatment, utility
         Objective of the policies.
+    guarantees
+        What lotteries keep under ``equal-lottery``. Policies without lotteries do not run then.
     rewards, click_model
         User behaviour, or its name.
     horizon, replications
@@ -85,6 +90,7 @@ class Suite:
     description: str = ""
     treatment: Treatment = "personalized"
     utility: str = "utilitarian"
+    guarantees: tuple[Guarantee, ...] = ()
     rewards: Rewards = field(default_factory=BernoulliRewards)
     click_model: ClickModel = SINGLE_LOOK
     horizon: int = HORIZON
@@ -99,6 +105,7 @@ class Suite:
         check_treatment(self.treatment)
         values: dict[str, object] = {
             "utility": str(as_utility(self.utility)),
+            "guarantees": check_guarantees(self.guarantees, self.treatment),
             "rewards": as_rewards(self.rewards),
             "click_model": as_click_model(self.click_model),
             "title": self.title or self.name,
@@ -132,6 +139,11 @@ class Suite:
         if not isinstance(problem, AnyProblem):
             raise InvalidInputError("suite", rule, problem)
         return problem
+
+    @cached_property
+    def has_scores(self) -> bool:
+        """Whether the suite counts in the leaderboard: not if few policies are made for it."""
+        return not self.is_contextual and self.treatment != "equal-lottery"
 
     @cached_property
     def is_changing(self) -> bool:
@@ -300,6 +312,36 @@ ALL_SUITES = (
         problem=lambda _: _conflict(),
         treatment="equal",
         utility="nash",
+    ),
+    Suite(
+        name="conflict-lottery",
+        title="Conflicting types, one lottery for all, Nash",
+        description="The same problem with one lottery over rankings for all users: equal odds instead of an "
+        "equal ranking. Regret is against the best lottery, which is better than every ranking; policies "
+        "without lotteries, all but thompson-rank, greedy-rank and ucb-rank, count with their ranking.",
+        problem=lambda _: _conflict(),
+        treatment="equal-lottery",
+        utility="nash",
+    ),
+    Suite(
+        name="maximin-lottery",
+        title="Conflicting types, one lottery for all, maximin",
+        description="One lottery over rankings for all users, for the user type that is worst off. Rankings "
+        "take turns, so that no type is always last.",
+        problem=lambda _: _conflict(),
+        treatment="equal-lottery",
+        utility="maximin",
+    ),
+    Suite(
+        name="exposure",
+        title="Guaranteed exposure of items",
+        description="One lottery over rankings for all users, in which at least "
+        f"{GUARANTEED_EXPOSURE:.0%} of users look at each item, whatever its clicks. Regret is against the "
+        "best lottery that keeps this; policies without lotteries cannot.",
+        problem=lambda _: _conflict(),
+        treatment="equal-lottery",
+        utility="nash",
+        guarantees=(LeastExposure(GUARANTEED_EXPOSURE),),
     ),
     Suite(
         name="position-based",

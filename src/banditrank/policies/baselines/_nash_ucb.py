@@ -18,6 +18,7 @@ from banditrank._checks import check_number
 from banditrank._compilation import compiled, inlined, internal
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
+from banditrank.policies._base import is_equal
 from banditrank.policies._count_arrays import arrays_of, record_round
 from banditrank.policies._kernel import Kernel
 from banditrank.policies.baselines._base import BaselinePolicy
@@ -355,7 +356,7 @@ class NashUCB(BaselinePolicy):
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         displays, rewards, _ = arrays = arrays_of(counts)
         means, widths = init_cell_means(displays, rewards, unshown_mean=1.0, unshown_width=1.0)
-        is_shared = self.treatment == "equal"
+        is_shared = is_equal(self.treatment)
         bonuses = widths.sum(axis=0, keepdims=True) if is_shared else widths.copy()
         lottery = init_ranking_lottery(len(bonuses), n, m, k)
         return NashUCBState(*arrays, means, widths, bonuses, float(self.exploration), lottery)
