@@ -120,8 +120,9 @@ def test_frontier_prints_a_row_for_each_utility_and_one_to_compare_with(
     status, output, complaint = run(capsys, "frontier", str(conflict), "--alphas", "2,1")
     assert (status, complaint) == (0, "")
     rows = [line.split()[0] for line in output.splitlines() if re.search(r"\d%$", line.strip())]
-    assert rows == ["utilitarian", "nash", "alpha:2", "maximin", "personalized"]
-    assert output.count("certified") == 4
+    utilities = ["utilitarian", "nash", "alpha:2", "maximin"]
+    assert rows == [*utilities, *utilities, "personalized"]  # rankings, then lotteries
+    assert output.count("certified") == 8
     assert contents() == before
 
 
@@ -138,7 +139,10 @@ def test_the_json_and_plot_of_frontier(capsys: pytest.CaptureFixture, conflict: 
     assert tuple(document) == ("problem", "version", "personalized", "points")
     assert document["personalized"]["total_value"] == points[0].equality.personalized_total
     for entry, point in zip(document["points"], points, strict=True):
-        assert tuple(entry) == ("utility", "total_value", "worst_value", "worst_user_type", *FIELDS)
+        keys = ("utility", "total_value", "worst_value", "worst_user_type", *FIELDS, "lottery")
+        assert tuple(entry) == keys
+        assert entry["lottery"]["worst_value"] == point.lottery_worst
+        assert sum(entry["lottery"]["probabilities"]) == pytest.approx(1.0)
         assert (entry["utility"], entry["total_value"], entry["worst_value"], entry["price_of_equality"]) == (
             *(str(point.utility), point.total, point.worst, point.price_of_equality),
         )

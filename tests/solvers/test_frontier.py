@@ -36,6 +36,10 @@ def test_the_ends_have_the_largest_total_and_the_largest_worst_off_value(family:
         assert point.is_certified
         assert point.total <= point.equality.personalized_total + 1e-12
         assert point.worst <= point.equality.personalized_values.min() + 1e-12
+        assert point.lottery is not None
+        assert point.lottery.value >= point.solution.value - 1e-8 * max(1.0, abs(point.solution.value))
+    assert points[-1].lottery_worst >= worsts[-1] - 1e-9
+    assert points[0].lottery_total >= totals[0] - 1e-9
 
 
 def test_points_are_in_order_each_once() -> None:
@@ -67,8 +71,8 @@ def test_an_arbitrary_ranking_is_marked_and_not_drawn() -> None:
 
 def test_utilities_that_choose_the_same_ranking_share_a_label() -> None:
     labels = {text.get_text() for text in plot_frontier(pareto_frontier(example())).axes[0].texts} - {""}
-    assert labels >= {"utilitarian, α=0.5", "nash", "α=2", "α=5", "maximin"}
-    assert len(labels) == 6
+    assert labels >= {"utilitarian, α=0.5", "nash", "α=2", "α=5", "maximin", "lotteries"}
+    assert len(labels) == 7
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(s, marks=pytest.mark.campaign) for s in range(2, 6))])
@@ -115,8 +119,8 @@ def test_the_points_fill_the_axes_and_the_price_grows_to_the_right(seed: int) ->
     points = pareto_frontier(example(seed))
     (axes,) = plot_frontier(points).axes
     for limits, values in (
-        (axes.get_xlim(), [point.price_of_equality for point in points]),
-        (axes.get_ylim(), [point.worst for point in points]),
+        (axes.get_xlim(), [x for point in points for x in (point.price_of_equality, point.lottery_price)]),
+        (axes.get_ylim(), [y for point in points for y in (point.worst, point.lottery_worst)]),
     ):
         assert limits[0] < min(values) < max(values) < limits[1]
         assert max(values) - min(values) > 0.7 * (limits[1] - limits[0])

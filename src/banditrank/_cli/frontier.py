@@ -30,6 +30,7 @@ from banditrank.errors import InvalidInputError
 if TYPE_CHECKING:
     from banditrank.model._problem import Problem
     from banditrank.solvers._frontier import FrontierPoint
+    from banditrank.solvers._lottery.lottery import Lottery
 
 _MAX_SHOWN_ITEMS = 5
 
@@ -60,7 +61,8 @@ def frontier_command(
     """Show the trade-off between total and worst-off value.
 
     Solves the utilitarian, α-fair and maximin utilities and prints the total click rate of each ranking and
-    that of its worst-off user type, beside personalized treatment.
+    that of its worst-off user type, then those of the best lottery over rankings for each utility, beside
+    personalized treatment.
     """
     from banditrank.model._catalog import load_problem
     from banditrank.solvers._frontier import pareto_frontier
@@ -106,9 +108,23 @@ def _document(problem: "Problem", points: "list[FrontierPoint]") -> dict[str, An
                 "worst_value": point.worst,
                 "worst_user_type": problem.user_types[point.equality.worst_type],
                 **solution_fields(problem, point.solution, point.equality),
+                "lottery": None if point.lottery is None else _lottery_fields(point, point.lottery),
             }
             for point in points
         ],
+    }
+
+
+def _lottery_fields(point: "FrontierPoint", lottery: "Lottery") -> dict[str, Any]:
+    return {
+        "total_value": point.lottery_total,
+        "worst_value": point.lottery_worst,
+        "price_of_equality": point.lottery_price,
+        "value": lottery.value,
+        "is_certified": lottery.is_certified,
+        "user_type_values": lottery.user_type_values.tolist(),
+        "rankings": [[lottery.items[item] for item in ranking] for ranking in lottery.rankings],
+        "probabilities": lottery.probabilities.tolist(),
     }
 
 
@@ -132,6 +148,19 @@ def _print_frontier(problem: "Problem", points: "list[FrontierPoint]") -> None:
             _certificate(point),
             f"{point.price_of_equality:.2%}",
         )
+    table.add_section()
+    for point in points:
+        if point.lottery is not None:
+            values, count = point.lottery.user_type_values, len(point.lottery.rankings)
+            table.add_row(
+                str(point.utility),
+                "a fixed ranking" if count == 1 else f"lottery over {count} rankings",
+                f"{point.lottery_total:.4f}",
+                f"{point.lottery_worst:.4f}",
+                problem.user_types[values.argmin()],
+                "certified" if point.lottery.is_certified else format_number(point.lottery.gap),
+                f"{point.lottery_price:.2%}",
+            )
     table.add_section()
     report = points[0].equality
     table.add_row(

@@ -8,6 +8,8 @@ import numpy as np
 from banditrank._frames import Columns, Tabular
 from banditrank.model._problem import Problem
 from banditrank.solvers._equality import EqualityReport, equality_report
+from banditrank.solvers._lottery.lottery import Lottery
+from banditrank.solvers._lottery.solve import solve_lottery
 from banditrank.solvers._solution import Solution
 from banditrank.solvers._solve import solve
 from banditrank.solvers._solver import Progress, always_continue
@@ -18,10 +20,10 @@ DEFAULT_ALPHAS = (0.5, 1.0, 2.0, 5.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrontierPoint(Tabular):
-    """The best ranking for a utility, and its values.
+    """The best ranking and the best lottery for a utility, and their values.
 
     ``to_frame`` returns one row, with the columns ``utility``, ``total``, ``worst``, ``price_of_equality``,
-    ``is_certified``, and the item at each position: ``position_1``, ….
+    ``is_certified``, ``lottery_total``, ``lottery_worst``, and the item at each position: ``position_1``, ….
 
     Attributes
     ----------
@@ -31,11 +33,32 @@ class FrontierPoint(Tabular):
         The ranking and its certificate.
     equality
         Its values to the user types, compared with personalized treatment.
+    lottery
+        The best lottery over rankings for the same utility of expected values; None if it was not solved.
     """
 
     utility: Utility
     solution: Solution
     equality: EqualityReport
+    lottery: Lottery | None = None
+
+    @property
+    def lottery_total(self) -> float:
+        """Σ_i λ_i u_i of the lottery's expected values; NaN without one."""
+        if self.lottery is None:
+            return float("nan")
+        return float(self.equality.arrival_rates @ self.lottery.user_type_values)
+
+    @property
+    def lottery_worst(self) -> float:
+        """min_i u_i of the lottery's expected values; NaN without one."""
+        return float("nan") if self.lottery is None else float(self.lottery.user_type_values.min())
+
+    @property
+    def lottery_price(self) -> float:
+        """The share of the personalized total that the lottery loses; NaN without one."""
+        best = self.equality.personalized_total
+        return 1.0 - self.lottery_total / best if best > 0.0 else 0.0
 
     @property
     def total(self) -> float:
@@ -73,6 +96,8 @@ class FrontierPoint(Tabular):
             "worst": np.array([self.worst]),
             "price_of_equality": np.array([self.price_of_equality]),
             "is_certified": np.array([self.is_certified]),
+            "lottery_total": np.array([self.lottery_total]),
+            "lottery_worst": np.array([self.lottery_worst]),
             **{f"position_{number}": [item] for number, item in enumerate(self.solution.items, 1)},
         }
 
@@ -84,7 +109,7 @@ def pareto_frontier(
     time_limit: float | None = None,
     on_progress: Callable[[Progress], bool] = always_continue,
 ) -> list[FrontierPoint]:
-    """Return the best rankings for the utilitarian, the α-fair and the maximin utility, in this order.
+    """Return the best ranking and lottery for the utilitarian, α-fair and maximin utilities, in this order.
 
     The utilitarian ranking has the largest total, the maximin ranking the largest worst-off value. The points
     in between balance the values of all types: a ranking off the list may exceed one in both figures.
@@ -119,7 +144,8 @@ def pareto_frontier(
     for utility in frontier_utilities(alphas):
         start = points[-1].solution.ranking if points else None
         solution = solve(problem, utility, time_limit=time_limit, warm_start=start, on_progress=on_progress)
-        points.append(FrontierPoint(utility, solution, equality_report(problem, solution.ranking)))
+        report = equality_report(problem, solution.ranking)
+        points.append(FrontierPoint(utility, solution, report, solve_lottery(problem, utility)))
     return points
 
 

@@ -71,7 +71,8 @@ def plot_frontier(
 
     Utilities with equal values share a marker. A hollow marker is a ranking that is not certified; arbitrary
     ones (see `FrontierPoint`) are omitted. A diamond is personalized treatment, whose price is 0; if it is
-    far from the other points, its values are written into the corner.
+    far from the other points, its values are written into the corner. Squares are the best lotteries for the
+    same utilities, unless all are rankings of the frontier.
 
     Parameters
     ----------
@@ -161,6 +162,11 @@ def draw_frontier(
         markers.append(_Marker(x, y, _label(here)))
     path = list(places)
     axes.plot(*zip(*path, strict=True), color="C0", linewidth=0.8, alpha=0.5, zorder=1)
+    lotteries = _lottery_path(drawn)
+    if set(lotteries) != set(path):
+        axes.plot(*zip(*lotteries, strict=True), "s-", color="C1", linewidth=0.8, markersize=4, zorder=2)
+        markers.append(_Marker(*lotteries[-1], "lotteries"))
+        path = [*path, *reversed(lotteries)]
     best = float(points[0].equality.personalized_values.min())
     is_near = _is_near(0.0, [x for x, _ in path], _MIN_PRICE_RANGE) and _is_near(
         best, [y for _, y in path], _MIN_VALUE_RANGE * best
@@ -170,14 +176,27 @@ def draw_frontier(
         ink = axes.xaxis.label.get_color()
         axes.plot(0, best, "D", markersize=size, color=ink, markerfacecolor="none", zorder=2)
         markers.append(_Marker(0.0, best, "personalized"))
-    axes.set_xlim(_range([marker.x for marker in markers], _MIN_PRICE_RANGE))
-    axes.set_ylim(_range([marker.y for marker in markers], _MIN_VALUE_RANGE * best))
+    shown = [*((marker.x, marker.y) for marker in markers), *path]
+    axes.set_xlim(_range([x for x, _ in shown], _MIN_PRICE_RANGE))
+    axes.set_ylim(_range([y for _, y in shown], _MIN_VALUE_RANGE * best))
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%" if share > -1e-9 else "")
     axes.locator_params(axis="x", nbins=6)
     taken = [] if is_near else [_add_note(axes, f"personalized, off the scale: {best:.3g} at 0%")]
     _place_labels(axes, markers, path, taken)
+
+
+def _lottery_path(points: Sequence[FrontierPoint]) -> list[tuple[float, float]]:
+    """Return the price and the worst-off value of each lottery; those of the ranking without one."""
+    return list(
+        dict.fromkeys(
+            (round(point.price_of_equality, 9), round(point.worst, 9))
+            if point.lottery is None
+            else (round(point.lottery_price, 9), round(point.lottery_worst, 9))
+            for point in points
+        )
+    )
 
 
 def save_frontier_plot(
