@@ -30,6 +30,7 @@ SIZES = {
     },
     "lemmas": {"ROUNDS": (300, 1000), "QUICK_REPLICATIONS": 4},
     "lock_in": {"QUICK_HORIZON": 1000, "QUICK_REPLICATIONS": 3, "QUICK_PHASES": 2},
+    "lotteries": {"QUICK_HORIZON": 500, "QUICK_REPLICATIONS": 2},
 }
 """Constants of each study's sweep."""
 

@@ -9,7 +9,7 @@ from banditrank import InvalidInputError
 from banditrank.errors import UnknownNameError
 from banditrank.experiments._reproduce import STUDIES, find_studies
 
-ALL = ["synthetic", "kdd2012", "table1", "table2", "regret-order", "lemmas", "lock-in"]
+ALL = ["synthetic", "kdd2012", "table1", "table2", "regret-order", "lemmas", "lock-in", "lotteries"]
 
 
 @pytest.mark.parametrize(

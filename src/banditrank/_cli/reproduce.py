@@ -26,7 +26,8 @@ def reproduce_command(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Studies to run: synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, or all.",
+            help="Studies to run: synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, "
+            "lotteries (an addition to the paper), or all.",
             show_default="all",
         ),
     ] = None,

@@ -7,6 +7,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.experiments import _kdd2012 as kdd2012
 from banditrank.experiments import _lemmas as lemmas
 from banditrank.experiments import _lock_in as lock_in
+from banditrank.experiments import _lotteries as lotteries
 from banditrank.experiments import _regret_order as regret_order
 from banditrank.experiments import _synthetic as synthetic
 from banditrank.experiments import _table1 as table1
@@ -19,14 +20,14 @@ from banditrank.simulation._backends.catalog import BackendName
 
 STUDIES = {
     module.STUDY.name: module.STUDY
-    for module in (synthetic, kdd2012, table1, table2, regret_order, lemmas, lock_in)
+    for module in (synthetic, kdd2012, table1, table2, regret_order, lemmas, lock_in, lotteries)
 }
 
 
 def find_studies(
     names: Sequence[str] = (), *, training: Path | None = None, profiles: Path | None = None
 ) -> list[Study]:
-    """Return studies by name, in the order of the paper.
+    """Return studies by name, in the order of the paper, our additions last.
 
     Parameters
     ----------
