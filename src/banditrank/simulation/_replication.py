@@ -1,7 +1,7 @@
 """Experiments and replications: the input and the output of one simulated run."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -99,17 +99,16 @@ class Experiment:
     @cached_property
     def best(self) -> list[NDArray[np.float64]]:
         """Best values in each problem of the timeline: of each user type, or collective."""
-        policy, options = self.policy, {"click_model": self.click_model, "rewards": self.rewards}
+        policy, utility = self.policy, self.policy.utility
         if policy.treatment == "equal-lottery":
+            find_lottery = partial(best_lottery, click_model=self.click_model, rewards=self.rewards)
             return [
-                np.array([best_lottery(problem, policy.utility, policy.guarantees, **options).value])
+                np.array([find_lottery(problem, utility, policy.guarantees).value])
                 for problem in self.timeline.problems
             ]
+        find_values = partial(best_values, click_model=self.click_model, rewards=self.rewards)
         equal = policy.treatment == "equal"
-        return [
-            best_values(problem, equal=equal, utility=policy.utility, **options)
-            for problem in self.timeline.problems
-        ]
+        return [find_values(problem, equal=equal, utility=utility) for problem in self.timeline.problems]
 
     def objective(self, problem: int) -> Objective:
         """Return the objective of a problem of the timeline, with a workspace of its own."""
