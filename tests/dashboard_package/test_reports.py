@@ -76,6 +76,17 @@ def test_equality_has_a_price_if_user_types_differ() -> None:
     assert sorted([new.share_lost, old.share_lost]) == [0.0, 1.0]
     assert report.equal_ranking in (["a"], ["b"])
     assert (report.utility, report.treatment) == ("nash", "equal")
+    lottery = report.lottery  # shows both items, as often as their users arrive
+    assert lottery is not None
+    odds = {one.ranking[0]: one.probability for one in lottery.rankings}
+    assert odds == pytest.approx({"a": new.arrival_rate, "b": old.arrival_rate}, abs=1e-6)
+    assert lottery.user_type_values == pytest.approx(list(odds.values()), abs=1e-6)
+    assert lottery.total == pytest.approx(0.5)
+    assert (lottery.fixed_equivalent_value, lottery.gain) == (pytest.approx(0, abs=1e-9), None)
+    assert lottery.is_certified
+    assert "raises the geometric mean of the user types' values from 0.000" in lottery.summary
+    exposures = {one.item: one.lottery.looks for one in report.items if one.lottery.looks > 0}
+    assert exposures == pytest.approx(odds)
 
 
 def test_exposure_is_the_share_of_displays_and_of_looks() -> None:
@@ -87,6 +98,8 @@ def test_exposure_is_the_share_of_displays_and_of_looks() -> None:
         displays = sum(one.items[0].displays for one in ranker.estimates().user_types)
     assert report.utility == "utilitarian"
     assert report.is_certified
+    assert report.lottery is None  # gains nothing under a linear utility
+    assert {one.lottery for one in report.items} == {None}
     assert report.gap == pytest.approx(0, abs=1e-9)
     assert [one.item for one in report.items] == list(ITEMS)
     for kind in ("so_far", "personalized", "equal"):

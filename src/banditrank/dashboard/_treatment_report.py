@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 
 from banditrank.counts._counts import Counts
 from banditrank.dashboard._estimated_problem import EstimatedSurfaceProblem, estimated_problem
+from banditrank.dashboard._lottery_report import LotteryReport, find_lottery, report_lottery
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.engine._surface import Surface
 from banditrank.model._values import best_personalized_rankings
 from banditrank.solvers._equality import equality_report
+from banditrank.solvers._lottery.lottery import Lottery
 from banditrank.solvers._solve import solve
+from banditrank.utilities._utility import as_utility
 
 SOLVER_TIMEOUT_SECONDS = 2.0
 """After which the best equal ranking so far is reported, with its gap."""
@@ -42,13 +45,14 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class ItemTreatment:
-    """Exposure of an item: so far, and with the best rankings of either treatment."""
+    """Exposure of an item: so far, with the best rankings of either treatment, and with the best lottery."""
 
     item: str
     retired: bool
     so_far: Exposure
     personalized: Exposure
     equal: Exposure
+    lottery: Exposure | None  # None if the report has no lottery
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,9 @@ class TreatmentReport:
         Upper bound of the relative improvement by any other ranking; None if there is none.
     user_types, items
         In the surface's order; items include retired ones.
+    lottery
+        The best lottery over rankings, with the same odds for all users. None for utilities by which no
+        lottery can gain: the utilitarian one, and those that are not concave.
     """
 
     surface: str
@@ -93,6 +100,7 @@ class TreatmentReport:
     gap: float | None
     user_types: list[UserTypeTreatment]
     items: list[ItemTreatment]
+    lottery: LotteryReport | None
 
 
 def report_treatments(
@@ -114,8 +122,9 @@ def report_treatments(
     """
     surface, counts = surface_counts.surface, surface_counts.counts
     problem = estimated_problem(surface, counts)
-    utility = surface.utility if surface.treatment == "equal" else "utilitarian"
+    utility = as_utility(surface.utility if surface.treatment == "equal" else "utilitarian")
     solution = solve(problem, utility, time_limit=time_limit)
+    lottery = find_lottery(problem, utility)
     report = equality_report(problem, solution.ranking)
     personalized = best_personalized_rankings(problem)  # (N, K)
     user_types = [
@@ -136,7 +145,7 @@ def report_treatments(
         version=surface_counts.version,
         rounds=counts.rounds,
         treatment=surface.treatment,
-        utility=utility,
+        utility=str(utility),
         personalized_total=report.personalized_total,
         equal_total=report.total,
         price_of_equality=report.price_of_equality,
@@ -144,7 +153,10 @@ def report_treatments(
         is_certified=bool(solution.is_certified),
         gap=float(solution.gap) if isfinite(solution.gap) else None,
         user_types=user_types,
-        items=_item_treatments(surface, counts, problem, personalized, equal),
+        items=_item_treatments(surface, counts, problem, personalized, equal, lottery),
+        lottery=None
+        if lottery is None
+        else report_lottery(surface, problem, lottery, utility, report.user_type_values),
     )
 
 
@@ -154,14 +166,19 @@ def _item_treatments(
     problem: EstimatedSurfaceProblem,
     personalized_rankings: NDArray[np.intp],
     equal_rankings: NDArray[np.intp],
+    lottery: Lottery | None,
 ) -> list[ItemTreatment]:
     looks = np.einsum("ijk,ik->j", counts.displays, problem.position_preferences)
     so_far = _exposures(counts.displays.sum(axis=(0, 2)), looks)
     personalized = _expected_exposures(surface, problem, personalized_rankings)
     equal = _expected_exposures(surface, problem, equal_rankings)
+    of_lottery = None if lottery is None else _lottery_exposures(surface, lottery)
     retired = set(surface.retired)
     return [
-        ItemTreatment(item, item in retired, so_far[j], personalized[j], equal[j])
+        ItemTreatment(
+            *(item, item in retired, so_far[j], personalized[j], equal[j]),
+            lottery=None if of_lottery is None else of_lottery[j],
+        )
         for j, item in enumerate(surface.items)
     ]
 
@@ -175,6 +192,15 @@ def _expected_exposures(
     displays, looks = np.zeros(len(surface.items)), np.zeros(len(surface.items))
     np.add.at(displays, numbers, weights)
     np.add.at(looks, numbers, weights * problem.position_preferences)
+    return _exposures(displays, looks)
+
+
+def _lottery_exposures(surface: Surface, lottery: Lottery) -> list[Exposure]:
+    """Return the expected exposure of each item under a lottery of the active items."""
+    displays, looks = np.zeros(len(surface.items)), np.zeros(len(surface.items))
+    numbers = np.asarray(surface.active_numbers, dtype=np.intp)
+    displays[numbers] = lottery.matrix.sum(axis=1)
+    looks[numbers] = lottery.exposures
     return _exposures(displays, looks)
 
 

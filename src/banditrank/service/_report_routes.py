@@ -79,7 +79,7 @@ ROUTES = (
         "GET",
         "/v1/surfaces/{surface}/equality",
         "equality",
-        "Return the value of personalized and equal treatment for each user type, and the exposure of items.",
+        "Return the value of each treatment for each user type, the best lottery, and the exposure of items.",
         "read",
         _equality,
         response_schema=TreatmentReport,
