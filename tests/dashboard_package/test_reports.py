@@ -1,16 +1,16 @@
 """Reports of a surface: estimates with intervals, and the price of equality."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 from helpers.live import ITEMS, a_ranker, a_surface, play
 
-from banditrank import InvalidInputError, confidence_intervals, estimate
+from banditrank import InvalidInputError, KeptShare, LeastExposure, confidence_intervals, estimate
 from banditrank._ranker import Ranker
 from banditrank.dashboard._estimates_report import EstimatesReport
-from banditrank.dashboard._treatment_report import TreatmentReport
+from banditrank.dashboard._treatment_report import TreatmentReport, report_treatments
 
 
 def plain(report: EstimatesReport | TreatmentReport) -> dict:
@@ -133,3 +133,38 @@ def test_equality_is_defined_with_hardly_any_data(utility: str, rounds: int) -> 
     if not rounds:
         assert report["personalized_total"] == report["equal_total"] == 0
         assert {share for one in report["items"] for share in one["so_far"].values()} == {0.0}
+
+
+def test_guarantees_have_a_price_and_a_realised_exposure() -> None:
+    guarantees = [LeastExposure(0.2, ["c", "d"], is_group=True), KeptShare(0.3, ["old"])]
+    surface = a_surface(
+        treatment="equal-lottery", utility="maximin", n_positions=1, guarantees=guarantees, retired=["d"]
+    )
+    with a_ranker(surface) as ranker:
+        assert [one.realised for one in ranker.equality().lottery.guarantees] == [None, None]
+        for _ in range(40):
+            click_always(ranker, "new", "a", 1)
+            click_always(ranker, "old", "b", 1)
+        counts, report = ranker.counts(), ranker.equality().lottery
+        conflicting = replace(surface, guarantees=(LeastExposure(0.9, ["c"]), KeptShare(0.5, ["old"])))
+        conflict = report_treatments(ranker._runtime.counts()._replace(surface=conflicting)).lottery
+    exposure, value = report.guarantees
+    assert (exposure.name, exposure.level) == ("exposure of c", 0.2)
+    assert exposure.expected == pytest.approx(0.2)
+    assert exposure.price > 0
+    share = counts.displays[:, 2].sum() / 80  # with one position, every user looks at it
+    assert exposure.realised == pytest.approx(share)
+    deviation = (share * (1 - share) / 80) ** 0.5
+    assert (exposure.low, exposure.high) == pytest.approx(
+        (share - 1.96 * deviation, share + 1.96 * deviation), abs=1e-3
+    )
+    assert exposure.is_kept == (exposure.high >= 0.2)
+    assert value.name == "value of old"
+    assert value.level == pytest.approx(0.3)
+    assert value.price == 0
+    assert value.realised == pytest.approx(counts.rewards[1].sum() / 40)
+    assert report.unguaranteed_value == pytest.approx(0.5, abs=0.01)
+    assert report.equivalent_value == pytest.approx(0.4, abs=0.01)
+    assert conflict.conflict.startswith("guarantees cannot all be kept: the largest common factor is 0.7")
+    assert [(one.expected, one.price) for one in conflict.guarantees] == [(None, None)] * 2
+    assert json.dumps(asdict(conflict), allow_nan=False)

@@ -37,11 +37,7 @@ from banditrank.errors import InvalidInputError, UnknownFieldError
         ({"retired": ["z"]}, "retired must be one of a, b"),
         ({"retired": list("abcde")}, "retired must leave at least one item"),
         ({"policy": "best"}, "policy must be one of auto"),
-        ({"treatment": "fair"}, "treatment must be one of personalized, equal, got"),
-        (
-            {"treatment": "equal-lottery"},
-            "treatment must be personalized or equal for a surface: lotteries run in simulations only, got",
-        ),
+        ({"treatment": "fair"}, "treatment must be one of personalized, equal, equal-lottery, got"),
         ({"utility": "fair", "treatment": "equal"}, "utility"),
         ({"coefficient": 0.5}, "coefficient must be left out for policy auto"),
         ({"coefficient": -1.0, "policy": "ucb-rank"}, "coefficient"),

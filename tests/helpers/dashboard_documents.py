@@ -3,7 +3,8 @@
 They have the types of `banditrank.dashboard._document_schemas`, which a test checks.
 """
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -134,6 +135,7 @@ def make(
             "positions": positions,
             "items": learned,
             "treatments": fair if known else [],
+            "lottery": None,
             "displays": displays.tolist() if known else np.zeros_like(displays).tolist(),
             "health": _health(rng),
         },
@@ -153,12 +155,44 @@ def make(
             "keep_seconds": 2592000.0,
             "click_model": click_model,
             "allow_short_rankings": False,
+            "guarantees": [],
             "experiment": None,
             "revision": 1,
             "version": 12,
             "rounds": rounds,
         },
     )
+
+
+def by_lottery(made: Made) -> Made:
+    """Return a surface with equal treatment as one with a lottery and guarantees."""
+    document = deepcopy(made.dashboard)
+    surface, (now,), fixed = document["surface"], document["best_rankings"], document["treatments"][-1]
+    surface["treatment"] = "equal-lottery"
+    odds, values = [0.625, 0.375], now["value"]
+    rankings = [now["ranking"], now["ranking"][::-1]]
+    unknown = {"probability_best": None, "loss": None, "runner_up": None}
+    document["best_rankings"] = [
+        now | unknown | {"ranking": ranking, "probability": probability}
+        for ranking, probability in zip(rankings, odds, strict=True)
+    ]
+    own = {"treatment": "equal-lottery", "rankings": rankings, "probabilities": odds}
+    document["treatments"].append(fixed | own)
+    kept = {"level": 0.05, "expected": 0.05, "price": 0.284, "realised": 0.048, "low": 0.041, "high": 0.055}
+    missed = {"level": 0.2, "expected": 0.2, "price": 0.0, "realised": 0.15, "low": 0.13, "high": 0.17}
+    document["lottery"] = {
+        "rankings": rankings,
+        "probabilities": odds,
+        "value": values,
+        "summary": "By the estimates, a lottery over 2 rankings raises the geometric mean of the user types' "
+        "values from 0.312, under the best fixed ranking, to 0.345 clicks per visit (+10.6%).",
+        "conflict": None,
+        "guarantees": [
+            {"name": f"exposure of {surface['items'][0]}", **kept, "is_kept": True},
+            {"name": f"value of {surface['user_types'][0]}", **missed, "is_kept": False},
+        ],
+    }
+    return replace(made, dashboard=document, surface=made.surface | {"treatment": "equal-lottery"})
 
 
 def explanation(made: Made, ranking: str) -> Document:

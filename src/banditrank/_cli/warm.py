@@ -30,7 +30,8 @@ def warm_command(
     treatment: Annotated[
         list[str] | None,
         typer.Option(
-            help="personalized or equal; repeat or separate with a comma for both.", show_default="both"
+            help="personalized, equal or equal-lottery; repeat or separate with commas for several.",
+            show_default="personalized and equal",
         ),
     ] = None,
     utility: Annotated[
@@ -93,7 +94,7 @@ def _given_surfaces(
     for policy in split_names(policies) or ["auto"]:
         for treatment in split_names(treatments) or ["personalized", "equal"]:
             names = split_names(utilities) or ["utilitarian", "nash"]
-            for utility in names if treatment == "equal" else names[:1]:
+            for utility in names[:1] if treatment == "personalized" else names:
                 for n_items, n_positions in _SIZES:
                     definition = {
                         "name": f"kind-{len(surfaces) + 1}",
@@ -129,5 +130,7 @@ def _stored_surfaces(address: str) -> "list[Surface]":
 
 
 def _describe(surface: "Surface") -> str:
-    treatment = f"equal, {surface.utility}" if surface.treatment == "equal" else "personalized"
+    treatment: str = surface.treatment
+    if treatment != "personalized":
+        treatment = f"{treatment}, {surface.utility}"
     return f"{surface.compiled_policy.name}, {treatment}, {len(surface.active_items)} items"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from banditrank.engine._served_policies import ServedTreatment
 from banditrank.model._catalog import kdd2012
 from banditrank.model._problem import Problem
+from banditrank.policies._base import Treatment
 
 _ATTRIBUTION_SECONDS = 120.0  # short, so that impressions without feedback expire soon
 
@@ -24,7 +24,7 @@ class DemoSurface:
 
     name: str
     problem: Problem
-    treatment: ServedTreatment
+    treatment: Treatment
     utility: str = "utilitarian"
 
     @property

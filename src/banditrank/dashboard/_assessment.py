@@ -13,6 +13,7 @@ from banditrank.dashboard._estimated_problem import (
     ranking_value,
 )
 from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
+from banditrank.dashboard._lottery_report import LotteryReport, find_lottery, report_lottery
 from banditrank.dashboard._posterior_samples import (
     Interval,
     PosteriorSamples,
@@ -21,10 +22,11 @@ from banditrank.dashboard._posterior_samples import (
 )
 from banditrank.dashboard._probability_best import SampledOptimum, find_sampled_optimum, wilson_interval
 from banditrank.engine._counts_replica import SurfaceCounts
-from banditrank.engine._served_policies import ServedTreatment
-from banditrank.model._values import best_personalized_rankings
+from banditrank.model._values import best_personalized_rankings, best_personalized_values
+from banditrank.policies._base import Treatment, is_equal
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.solvers._equality import equality_report
+from banditrank.solvers._lottery.lottery import Lottery
 from banditrank.utilities._utility import NASH, UTILITARIAN, Utility
 
 CONFIDENCE_LEVEL = 0.95
@@ -47,19 +49,23 @@ class TreatmentValue:
     treatment, utility
         The treatment; the utility is None under personalized treatment.
     rankings
-        The best rankings of the active items, shape (N, K); all rows are equal under equal treatment.
+        The best rankings of the active items, shape (N, K); all rows are equal under equal treatment. Those
+        of the lottery, shape (S, K), if there is one.
     values
         Clicks per visit of each user type.
     price
         Price of equality: the share of the personalized total that the treatment loses. None for
         personalized treatment, and if the personalized total is 0.
+    probabilities
+        Probabilities of the lottery's rankings, shape (S,); None without a lottery.
     """
 
-    treatment: ServedTreatment
+    treatment: Treatment
     utility: str | None
     rankings: Rankings
     values: list[Interval]
     price: Interval | None
+    probabilities: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,16 +127,19 @@ class Assessment:
         The estimated problem, with the active items.
     treatments
         Personalized; equal with the utilitarian utility; equal with the surface's own utility, or Nash's
-        if that is the utilitarian one.
+        if that is the utilitarian one; and equal by the best lottery, if that is the surface's treatment.
     current_treatment
         Index of the surface's own treatment in `treatments`.
     best_rankings
-        One for each user type, or one for all under equal treatment.
+        One for each user type, or one for all under equal treatment. Those of the lottery, the most probable
+        first, if that is the surface's treatment.
     optimal_values
         Value of the optimal ranking, whichever it is, to each user type.
     is_optimum_exact
         Whether the intervals of `optimal_values` are of the optimum of each posterior sample. Otherwise that
-        takes too long to compute, and they are of the best ranking by the estimates.
+        takes too long to compute, and they are of the best ranking or lottery by the estimates.
+    lottery
+        The best lottery under equal treatment; None for utilities by which no lottery can gain.
     """
 
     surface_counts: SurfaceCounts
@@ -141,20 +150,25 @@ class Assessment:
     best_rankings: list[AssessedRanking]
     optimal_values: list[Interval]
     is_optimum_exact: bool
+    lottery: LotteryReport | None
 
 
 def assess(surface_counts: SurfaceCounts) -> Assessment:
     """Return the assessment of a surface; it is a function of the counts."""
     surface, counts = surface_counts.surface, surface_counts.counts
     problem = estimated_problem(surface, counts)
-    utility = surface.compiled_policy.utility if surface.treatment == "equal" else UTILITARIAN
+    for_all = is_equal(surface.treatment)
+    utility = surface.compiled_policy.utility if for_all else UTILITARIAN
     other_utility = NASH if utility == UTILITARIAN else utility
     rankings = [
         best_personalized_rankings(problem),
         best_equal_rankings(problem, UTILITARIAN),
         best_equal_rankings(problem, other_utility),
     ]
-    current = 0 if surface.treatment == "personalized" else 1 if utility == UTILITARIAN else 2
+    own = 1 if utility == UTILITARIAN else 2  # the fixed ranking by the surface's utility
+    current = own if for_all else 0
+    found = find_lottery(surface, problem, utility) if for_all else None
+    is_served = surface.treatment == "equal-lottery"
     samples = PosteriorSamples(
         counts.select_items(surface.active_numbers),
         seed=surface_counts.version,
@@ -175,7 +189,9 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
                 )
             )
     optima: Floats | None = personal_optima
-    if current > 0:
+    if is_served:
+        optima = None  # the best lottery of every sample takes too long
+    elif current > 0:
         ranking = rankings[current][0]
         optimum = find_sampled_optimum(samples, ranking, utility)
         optima = None if optimum is None else optimum.values
@@ -186,11 +202,19 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
             zip((None, UTILITARIAN.name, str(other_utility)), rankings, strict=True)
         )
     ]
+    if found is not None and is_served:
+        current = len(treatments)
+        treatments.append(_lottery_value(problem, samples, found.lottery, str(utility), personal_optima))
+        assessed = [AssessedRanking(ranking, None, None, None) for ranking in found.lottery.rankings]
     optimal_values = treatments[current].values
     if optima is not None:
         optimal_values = [
             _credible_interval(value.estimate, optima[:, i]) for i, value in enumerate(optimal_values)
         ]
+    lottery = None
+    if found is not None:
+        fixed_values = ranking_value(problem, rankings[own][0])
+        lottery = report_lottery(surface_counts, problem, found, utility, fixed_values)
     return Assessment(
         surface_counts,
         report_estimates(surface_counts, level=CONFIDENCE_LEVEL),
@@ -200,6 +224,7 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
         assessed,
         optimal_values,
         is_optimum_exact=optima is not None,
+        lottery=lottery,
     )
 
 
@@ -283,10 +308,41 @@ def _treatment_value(
     report = equality_report(problem, rankings[0])
     price = None
     if report.personalized_total > 0:
-        personalized_totals = np.maximum((personal_optima * arrival_rates).sum(axis=1), 1e-300)  # (S,)
-        prices = (1.0 - (values * arrival_rates).sum(axis=1) / personalized_totals).clip(0.0, 1.0)
-        price = _credible_interval(report.price_of_equality, prices)
+        price = _price(report.price_of_equality, values, personal_optima, arrival_rates)
     return TreatmentValue("equal", utility, rankings, intervals, price)
+
+
+def _lottery_value(
+    problem: EstimatedSurfaceProblem,
+    samples: PosteriorSamples,
+    lottery: Lottery,
+    utility: str,
+    personal_optima: Floats,  # (S, N)
+) -> TreatmentValue:
+    """Return the value of a lottery; its price as in `_treatment_value`."""
+    values = np.empty(personal_optima.shape)
+    for i in range(problem.n_user_types):
+        of_user_type = samples.of_user_type(i)
+        of_rankings = np.stack([of_user_type.values(ranking) for ranking in lottery.rankings])
+        values[:, i] = lottery.probabilities @ of_rankings
+    intervals = [
+        _credible_interval(value, values[:, i]) for i, value in enumerate(lottery.user_type_values.tolist())
+    ]
+    total, best = (
+        float(problem.arrival_rates @ one)
+        for one in (lottery.user_type_values, best_personalized_values(problem))
+    )
+    price = None
+    if best > 0:
+        price = _price(max(0.0, 1.0 - total / best), values, personal_optima, samples.arrival_rates)
+    return TreatmentValue("equal-lottery", utility, lottery.rankings, intervals, price, lottery.probabilities)
+
+
+def _price(estimate: float, values: Floats, personal_optima: Floats, arrival_rates: Floats) -> Interval:
+    """Return a price of equality with the interval of its samples, shape (S, N) each."""
+    personalized_totals = np.maximum((personal_optima * arrival_rates).sum(axis=1), 1e-300)  # (S,)
+    prices = (1.0 - (values * arrival_rates).sum(axis=1) / personalized_totals).clip(0.0, 1.0)
+    return _credible_interval(estimate, prices)
 
 
 def _credible_interval(estimate: float, samples: Floats) -> Interval:

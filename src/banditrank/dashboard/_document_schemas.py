@@ -97,7 +97,8 @@ class BestRankingDocument(TypedDict):
     probability_best is the probability that no ranking is better: the share of posterior samples in which
     none is, with the interval that their number allows. loss is what the ranking loses against the best one
     of each sample, in clicks per visit: the expected loss, and the interval of the loss. shown is among the
-    latest impressions of these users.
+    latest impressions of these users. Under a lottery there is one document for each of its rankings, the
+    most probable first, with its probability; the values are those of the lottery.
     """
 
     ranking: list[int]
@@ -108,6 +109,7 @@ class BestRankingDocument(TypedDict):
     loss: IntervalDocument | None
     shown: ShownShareDocument | None
     runner_up: RunnerUpDocument | None
+    probability: NotRequired[float]
 
 
 class ImpressionDocument(TypedDict):
@@ -129,7 +131,7 @@ class ImpressionDocument(TypedDict):
 
 
 class TreatmentDocument(TypedDict):
-    """Best rankings under a treatment, and their value to each user type."""
+    """Best rankings under a treatment, and their value to each user type; of a lottery with probabilities."""
 
     treatment: str
     utility: NotRequired[str]
@@ -139,6 +141,39 @@ class TreatmentDocument(TypedDict):
     high: list[float]
     true_values: NotRequired[list[float]]
     price: NotRequired[IntervalDocument | None]
+    probabilities: NotRequired[list[float]]
+
+
+class GuaranteeDocument(TypedDict):
+    """A guarantee of the surface: its price, and what was realised, with an interval.
+
+    expected and price are null if the guarantees cannot all be kept; what was realised is null without
+    visits.
+    """
+
+    name: str
+    level: float
+    expected: float | None
+    price: float | None
+    realised: float | None
+    low: float | None
+    high: float | None
+    is_kept: bool | None
+
+
+class LotteryDocument(TypedDict):
+    """The best lottery over rankings by the estimates, and its gain over one fixed ranking in a sentence.
+
+    value is the expected value to each user type. conflict says why the guarantees cannot all be kept; the
+    lottery then keeps none.
+    """
+
+    rankings: list[list[int]]
+    probabilities: list[float]
+    value: list[float]
+    summary: str
+    conflict: str | None
+    guarantees: list[GuaranteeDocument]
 
 
 class HealthCheckDocument(TypedDict):
@@ -195,6 +230,7 @@ class DashboardDocument(TypedDict):
     positions: list[list[PositionDocument]]
     items: list[list[ItemDocument]]
     treatments: list[TreatmentDocument]
+    lottery: LotteryDocument | None
     displays: list[list[list[int]]]
     health: list[HealthCheckDocument]
 

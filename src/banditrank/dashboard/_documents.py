@@ -16,6 +16,7 @@ from banditrank.dashboard._document_schemas import (
     IntervalDocument,
     ItemDocument,
     LastHourDocument,
+    LotteryDocument,
     PositionDocument,
     RunnerUpDocument,
     SeriesDocument,
@@ -95,6 +96,7 @@ def dashboard_document(
         "positions": _positions(assessment, problem),
         "items": _items(assessment, problem),
         "treatments": _treatments(assessment, problem) if has_counts else [],
+        "lottery": _lottery(assessment) if has_counts else None,
         "displays": counts.displays_by_position.astype(np.int64).tolist(),
         "health": health,
     }
@@ -195,6 +197,7 @@ def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[Be
     rankings = [numbers[best.ranking].tolist() for best in assessment.best_rankings]
     shares = recent.ranking_shares([tuple(ranking) for ranking in rankings], is_equal=is_equal)
     values = assessment.treatments[assessment.current_treatment].values
+    odds = assessment.treatments[assessment.current_treatment].probabilities
     documents: list[BestRankingDocument] = []
     for i, (best, ranking, share) in enumerate(zip(assessment.best_rankings, rankings, shares, strict=True)):
         documents.append(
@@ -211,6 +214,8 @@ def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[Be
                 "runner_up": _runner_up(best, numbers),
             }
         )
+        if odds is not None:
+            documents[-1]["probability"] = float(odds[i])
     return documents
 
 
@@ -269,13 +274,40 @@ def _treatments(assessment: Assessment, problem: SurfaceProblem | None) -> list[
     return [_treatment(treatment, numbers, problem) for treatment in assessment.treatments]
 
 
+def _lottery(assessment: Assessment) -> LotteryDocument | None:
+    report = assessment.lottery
+    if report is None:
+        return None
+    numbers = {name: number for number, name in enumerate(assessment.surface_counts.surface.items)}
+    return {
+        "rankings": [[numbers[item] for item in one.ranking] for one in report.rankings],
+        "probabilities": [one.probability for one in report.rankings],
+        "value": report.user_type_values,
+        "summary": report.summary,
+        "conflict": report.conflict,
+        "guarantees": [
+            {
+                "name": one.name,
+                "level": one.level,
+                "expected": one.expected,
+                "price": one.price,
+                "realised": one.realised,
+                "low": one.low,
+                "high": one.high,
+                "is_kept": one.is_kept,
+            }
+            for one in report.guarantees
+        ],
+    }
+
+
 def _treatment(
     treatment: TreatmentValue, numbers: ItemNumbers, problem: SurfaceProblem | None
 ) -> TreatmentDocument:
     rankings = numbers[treatment.rankings]  # (N, K)
     document: TreatmentDocument = {
         "treatment": treatment.treatment,
-        "rankings": (rankings if treatment.utility is None else rankings[:1]).tolist(),
+        "rankings": (rankings[:1] if treatment.treatment == "equal" else rankings).tolist(),
         "value": [value.estimate for value in treatment.values],
         "low": [value.low for value in treatment.values],
         "high": [value.high for value in treatment.values],
@@ -284,7 +316,12 @@ def _treatment(
         document["utility"] = treatment.utility
         document["price"] = None if treatment.price is None else _interval(treatment.price)
     if problem is not None:
-        document["true_values"] = [float(problem.values(ranking)[i]) for i, ranking in enumerate(rankings)]
+        true_values = np.array([problem.values(ranking) for ranking in rankings])  # (N or S, N)
+        document["true_values"] = (
+            np.diag(true_values) if treatment.probabilities is None else treatment.probabilities @ true_values
+        ).tolist()
+    if treatment.probabilities is not None:
+        document["probabilities"] = treatment.probabilities.tolist()
     return document
 
 

@@ -16,10 +16,12 @@ from banditrank.engine._engine import Engine
 from banditrank.engine._experiment import FIXED
 from banditrank.engine._policy_snapshot import ArmSnapshots, PolicySnapshot
 from banditrank.engine._ranking_ids import IssuedRanking, nonce_of
+from banditrank.engine._served_lottery import draw_point
 from banditrank.engine._surface import Surface
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import PrunedError
 from banditrank.estimators._estimates import estimate
+from banditrank.policies._base import is_equal
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.storage._records import DISCARDED, REWARD_UNITS
 from banditrank.utilities._utility import UTILITARIAN, Utility
@@ -120,6 +122,41 @@ class OmittedItem:
 
 
 @dataclass(frozen=True, slots=True)
+class LotteryOdds:
+    """A ranking of a lottery."""
+
+    items: list[str]  # in order of positions
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedLottery:
+    """The lottery that a ranking was drawn from.
+
+    Attributes
+    ----------
+    rankings
+        The rankings and their probabilities, the same for all users, the most probable first.
+    draw
+        The number in [0, 1) that the ranking's id draws. It draws the first ranking for which the sum of the
+        probabilities so far exceeds it.
+    drawn
+        Number of the ranking that was drawn; 1 is the first.
+    values
+        Expected value of the lottery to each user type, by `Explanation.beliefs`.
+    kept_factor
+        Share of all guarantees that the lottery keeps by the beliefs that it was made from; 1 unless they
+        cannot be kept together there.
+    """
+
+    rankings: list[LotteryOdds]
+    draw: float
+    drawn: int
+    values: list[float]
+    kept_factor: float
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Explanation of a ranking.
 
@@ -152,6 +189,8 @@ class Explanation:
         Parameters of the user type, or of all user types under equal treatment.
     shown_items, omitted_items
         The items of the ranking, and the best of the other candidates.
+    lottery
+        The lottery that the ranking was drawn from, and the draw; None unless the treatment is a lottery.
     reason
         The explanation in a sentence.
     """
@@ -178,6 +217,7 @@ class Explanation:
     beliefs: list[UserTypeBelief]
     shown_items: list[ShownItem]
     omitted_items: list[OmittedItem]
+    lottery: ExplainedLottery | None
     reason: str
 
 
@@ -196,20 +236,21 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     surface, impression = snapshot.surface, issued.impression
     user_type, numbers, nonce = impression.user_type, impression.items, nonce_of(impression.key)
     allowed = AllowedItems.decode(issued.allowed, len(surface.items))
-    is_equal = surface.treatment == "equal"
+    for_all = is_equal(surface.treatment)
     policy = snapshot.policy
-    utility = policy.utility if is_equal else UTILITARIAN
+    utility = policy.utility if for_all else UTILITARIAN
     is_reproduced = snapshot.recompute(user_type, nonce, allowed) == numbers
     is_fixed = snapshot.policy_name == FIXED
-    is_type_used = not is_equal and not is_fixed and policy.distinguishes_user_types
+    is_type_used = not for_all and not is_fixed and policy.distinguishes_user_types
     sample = snapshot.sampled_problem(user_type, nonce, allowed)
-    beliefs = _estimates(snapshot, None if is_equal else user_type) if sample is None else sample
+    beliefs = _estimates(snapshot, None if for_all else user_type) if sample is None else sample
     ranking = np.array([snapshot.column_of[number] for number in numbers], dtype=np.intp)
     beliefs = replace(beliefs, position_preferences=beliefs.position_preferences[:, : len(ranking)])
-    user_types = list(surface.user_types) if is_equal else [surface.user_types[user_type]]
+    user_types = list(surface.user_types) if for_all else [surface.user_types[user_type]]
     shown = _shown_items(surface, beliefs, ranking)
     columns = allowed.columns(snapshot.column_of)
-    omitted = _omitted_items(surface, beliefs, ranking, utility, columns)
+    lottery = _explained_lottery(snapshot, beliefs, nonce)
+    omitted = _omitted_items(surface, beliefs, ranking, utility, columns, lottery)
     expires_at = datetime.fromtimestamp(impression.expires_at_ms / 1000, UTC)
     return Explanation(
         id=ranking_id,
@@ -226,7 +267,7 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
         arm=snapshot.arm_name,
         policy=snapshot.policy_name,
         treatment=surface.treatment,
-        utility=str(utility) if is_equal else None,
+        utility=str(utility) if for_all else None,
         is_reproduced=is_reproduced,
         outcome=_outcome(engine, runtime, issued),
         basis="estimates" if sample is None else "posterior-sample",
@@ -243,9 +284,11 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
         ],
         shown_items=shown,
         omitted_items=omitted,
+        lottery=lottery,
         reason=_reason(
             policy=snapshot.policy_name,
-            utility=str(utility) if is_equal else None,
+            utility=str(utility) if for_all else None,
+            lottery=lottery,
             user_type=user_types[0] if is_type_used else None,
             version=snapshot.version,
             is_sampled=sample is not None,
@@ -294,16 +337,39 @@ def _shown_items(surface: Surface, beliefs: SampledProblem, ranking: ItemIndices
     ]
 
 
+def _explained_lottery(
+    snapshot: PolicySnapshot, beliefs: SampledProblem, nonce: bytes
+) -> ExplainedLottery | None:
+    lottery = snapshot.lottery
+    if lottery is None:
+        return None
+    columns = [[snapshot.column_of[number] for number in ranking] for ranking in lottery.rankings]
+    values = [ranking_value(beliefs, np.array(ranking, dtype=np.intp)) for ranking in columns]  # (S, N)
+    names = snapshot.surface.items
+    return ExplainedLottery(
+        rankings=[
+            LotteryOdds([names[number] for number in ranking], probability)
+            for ranking, probability in zip(lottery.rankings, lottery.probabilities, strict=True)
+        ],
+        draw=draw_point(nonce),
+        drawn=lottery.draw(nonce) + 1,
+        values=np.average(values, axis=0, weights=lottery.probabilities).tolist(),
+        kept_factor=lottery.kept_factor,
+    )
+
+
 def _omitted_items(
     surface: Surface,
     beliefs: SampledProblem,
     ranking: ItemIndices,
     utility: Utility,
     allowed: AllowedColumns,
+    lottery: ExplainedLottery | None,
 ) -> list[OmittedItem]:
     """Return the candidates of largest mean that are not shown, each with its best replacement.
 
-    Items that are pinned are not replaced.
+    Items that are pinned are not replaced. In a ranking of a lottery, a replacement changes expected values
+    by its probability.
     """
     free = [k for k in range(len(ranking)) if k not in allowed.pinned]
     if not free:
@@ -314,11 +380,13 @@ def _omitted_items(
     eligible = set(best_first if allowed.candidates is None else allowed.candidates.tolist())
     eligible -= set(ranking.tolist())
     candidates = [index for index in best_first if index in eligible][:_MAX_OMITTED]
-    values = ranking_value(beliefs, ranking)
+    values, probability = ranking_value(beliefs, ranking), 1.0
+    if lottery is not None:
+        values, probability = np.array(lottery.values), lottery.rankings[lottery.drawn - 1].probability
     present = utility.collective(weights, values)
     omitted = []
     for index in candidates:
-        changed = values[:, None] + preferences * (
+        changed = values[:, None] + probability * preferences * (
             beliefs.item_means[:, [index]] - beliefs.item_means[:, ranking]
         )  # (n, K): values with the item at each position
         gains = [utility.collective(weights, changed[:, k].clip(0.0)) - present for k in free]
@@ -351,6 +419,7 @@ def _reason(
     *,
     policy: str,
     utility: str | None,
+    lottery: ExplainedLottery | None,
     user_type: str | None,
     version: int,
     is_sampled: bool,
@@ -366,6 +435,8 @@ def _reason(
         Name of the policy.
     utility
         The utility that equal treatment maximises; None under personalized treatment.
+    lottery
+        The lottery that the ranking was drawn from, if there is one.
     user_type
         Name of the user type; None if the ranking does not depend on it.
     version
@@ -380,8 +451,9 @@ def _reason(
     Examples
     --------
     >>> shown = [ShownItem(1, "a", 0.3, 0.5, 0.15), ShownItem(2, "b", 0.7, 0.9, 0.63)]
-    >>> print(_reason(policy="thompson-rank", utility=None, user_type="new", version=7, is_sampled=True,
-    ...               is_reproduced=True, shown=shown, omitted=[OmittedItem("c", 0.4, "a", -0.03)]))
+    >>> print(_reason(policy="thompson-rank", utility=None, lottery=None, user_type="new", version=7,
+    ...               is_sampled=True, is_reproduced=True, shown=shown,
+    ...               omitted=[OmittedItem("c", 0.4, "a", -0.03)]))
     in the problem that thompson-rank sampled from counts 7 for this ranking, users of type new look most at
     position 2 (0.70), which shows b (mean 0.90), then at position 1 (0.30): a (0.50); of the items not
     shown, c is the closest (mean 0.40).
@@ -395,6 +467,8 @@ def _reason(
     if policy == FIXED:
         source = f"the arm shows a fixed order; by the estimates from counts {version}"
         return f"{source} users look most at {details}."
+    if utility is not None and lottery is not None:
+        return f"{_describe_lottery(policy, utility, lottery, version, is_sampled=is_sampled)} {details}."
     if utility is not None:
         audience = f"under counts {version} all users get this ranking, whatever their user type"
         chosen = (
@@ -412,6 +486,24 @@ def _reason(
     )
     who = "users" if user_type is None else f"users of type {user_type}"
     return f"{source} {who} look most at {details}."
+
+
+def _describe_lottery(
+    policy: str, utility: str, lottery: ExplainedLottery, version: int, *, is_sampled: bool
+) -> str:
+    """Return the odds and the draw in words, up to the positions that users look at most."""
+    drawn = lottery.rankings[lottery.drawn - 1]
+    count = len(lottery.rankings)
+    odds = (
+        f"under counts {version} all users have the same odds, whatever their user type: this ranking has "
+        f"probability {drawn.probability:.3f}, as number {lottery.drawn} of {count} in the lottery, and the "
+        f"ranking's id drew {lottery.draw:.3f}; "
+    )
+    if is_sampled:
+        chosen = f"the lottery is best by the {utility} utility in the problem that {policy} sampled"
+        return f"{odds}{chosen} from these counts, where users look most at"
+    chosen = f"{policy} does not sample, and maximises the {utility} utility of expected values"
+    return f"{odds}{chosen}; by the estimates from these counts users look most at"
 
 
 def _describe_shown(shown: Sequence[ShownItem]) -> str:

@@ -1,4 +1,4 @@
-"""Report of the best lottery over rankings by the estimates, and of its gain over one fixed ranking."""
+"""Report of the best lottery over rankings by the estimates: odds, gain, and prices of guarantees."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -7,12 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.dashboard._estimated_problem import EstimatedSurfaceProblem
+from banditrank.dashboard._posterior_samples import PosteriorSamples
 from banditrank.dashboard._probability_best import equivalent_values
+from banditrank.dashboard._realised_guarantees import realised_exposure, realised_value
+from banditrank.engine._counts_replica import SurfaceCounts
+from banditrank.engine._guarantees import active_guarantees
 from banditrank.engine._surface import Surface
-from banditrank.solvers._lottery.lottery import Lottery
+from banditrank.errors import UnsolvableError
+from banditrank.model._values import best_personalized_values
+from banditrank.solvers._instance import as_instance
+from banditrank.solvers._lottery.guarantees import as_rows
+from banditrank.solvers._lottery.lottery import GuaranteeReport, Lottery
 from banditrank.solvers._lottery.solve import solve_lottery
 from banditrank.utilities._utility import MAXIMIN, NASH, UTILITARIAN, Utility
 
+Floats = NDArray[np.float64]
+
+CONFIDENCE_LEVEL = 0.95
 _MIN_GAIN = 5e-5  # relative; a smaller one is called none
 _MIN_VALUE = 1e-9  # a smaller equivalent value is 0 but for rounding
 
@@ -33,6 +44,45 @@ class LotteryRanking:
 
 
 @dataclass(frozen=True, slots=True)
+class GuaranteeState:
+    """A guarantee: what the lottery gives, what it costs, and what was realised.
+
+    Attributes
+    ----------
+    name
+        The guarantee in words: ``exposure of ad-3``, ``value of male``.
+    level
+        The least exposure, or the least value by the estimates.
+    expected
+        Exposure or value under the best lottery; None if the guarantees cannot all be kept.
+    price
+        By how much the collective utility rises for each unit by which the level falls; 0 if the guarantee is
+        not binding, None if the guarantees cannot all be kept.
+    realised, low, high
+        Exposure or clicks per visit so far, over all counted visits, with its interval; None without visits.
+    is_kept
+        Whether the realised exposure or value reaches the level within its interval; None without visits.
+    """
+
+    name: str
+    level: float
+    expected: float | None
+    price: float | None
+    realised: float | None
+    low: float | None
+    high: float | None
+    is_kept: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLottery:
+    """The best lottery, or that without guarantees if they conflict."""
+
+    lottery: Lottery
+    conflict: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class LotteryReport:
     """The best lottery over rankings by the estimates, with the same odds for all users.
 
@@ -50,7 +100,16 @@ class LotteryReport:
         The value that has the same collective utility if all user types have it, of the lottery and of the
         best fixed ranking: the geometric mean for Nash, the smallest value for maximin.
     gain
-        Relative increase from the second to the first; None if that is 0.
+        Relative increase from the second to the first; None if the second is 0.
+    unguaranteed_value
+        The equivalent value of the best lottery without guarantees.
+    guarantees
+        The surface's guarantees, with their prices and what was realised.
+    conflict
+        Why the guarantees cannot all be kept by the estimates, and by which common factor they can. The
+        report is then of the best lottery without guarantees. None if they can be kept.
+    level
+        Confidence level of the intervals.
     is_certified
         Whether the lottery is proven optimal for the estimates.
     gap
@@ -65,46 +124,59 @@ class LotteryReport:
     equivalent_value: float
     fixed_equivalent_value: float
     gain: float | None
+    unguaranteed_value: float
+    guarantees: list[GuaranteeState]
+    conflict: str | None
+    level: float
     is_certified: bool
     gap: float | None
     summary: str
 
 
-def find_lottery(problem: EstimatedSurfaceProblem, utility: Utility) -> Lottery | None:
+def find_lottery(surface: Surface, problem: EstimatedSurfaceProblem, utility: Utility) -> FoundLottery | None:
     """Return the best lottery by the estimates; None for utilities by which no lottery can gain.
 
-    These are the linear ones, and those that are not concave, which have no lottery.
+    These are the linear ones, unless the surface's treatment is a lottery, and those that are not concave,
+    which have no lottery.
     """
-    return solve_lottery(problem, utility) if utility.shape in ("concave", "maximin") else None
+    is_served = surface.treatment == "equal-lottery"
+    if utility.shape not in ("concave", "maximin") and not is_served:
+        return None
+    try:
+        return FoundLottery(solve_lottery(problem, utility, guarantees=active_guarantees(surface)), None)
+    except UnsolvableError as error:
+        return FoundLottery(solve_lottery(problem, utility), str(error))
 
 
 def report_lottery(
-    surface: Surface,
+    surface_counts: SurfaceCounts,
     problem: EstimatedSurfaceProblem,
-    lottery: Lottery,
+    found: FoundLottery,
     utility: Utility,
-    fixed_values: NDArray[np.float64],
+    fixed_values: Floats,
 ) -> LotteryReport:
     """Return the report of a lottery.
 
     Parameters
     ----------
-    surface
-        The surface.
+    surface_counts
+        The counts.
     problem
-        Its estimated problem, with the active items.
-    lottery
+        The estimated problem, with the active items.
+    found
         The best lottery for the problem.
     utility
         The utility that it maximises.
     fixed_values
         Values of the best fixed ranking to each user type, shape (N,).
     """
-    items = surface.active_items
-    both = np.stack([lottery.user_type_values, fixed_values])
-    rates = np.broadcast_to(problem.arrival_rates, both.shape)
-    value, fixed = equivalent_values(utility, rates, both).tolist()
-    gain = max(0.0, value / fixed - 1.0) if fixed > _MIN_VALUE else None
+    items, lottery = surface_counts.surface.active_items, found.lottery
+    values = [lottery.user_type_values, fixed_values]
+    if lottery.guarantees:
+        values.append(solve_lottery(problem, utility).user_type_values)
+    rates = np.broadcast_to(problem.arrival_rates, (len(values), problem.n_user_types))
+    equivalents = equivalent_values(utility, rates, np.stack(values)).tolist()
+    value, fixed = equivalents[:2]
     return LotteryReport(
         rankings=[
             LotteryRanking([items[item] for item in ranking], probability)
@@ -114,11 +186,61 @@ def report_lottery(
         total=float(problem.arrival_rates @ lottery.user_type_values),
         equivalent_value=value,
         fixed_equivalent_value=fixed,
-        gain=gain,
+        gain=value / fixed - 1.0 if fixed > _MIN_VALUE else None,
+        unguaranteed_value=equivalents[-1] if lottery.guarantees else value,
+        guarantees=_guarantee_states(surface_counts, problem, lottery),
+        conflict=found.conflict,
+        level=CONFIDENCE_LEVEL,
         is_certified=bool(lottery.is_certified),
         gap=float(lottery.gap) if isfinite(lottery.gap) else None,
         summary=_summary(utility, len(lottery.rankings), value, fixed),
     )
+
+
+def _guarantee_states(
+    surface_counts: SurfaceCounts, problem: EstimatedSurfaceProblem, lottery: Lottery
+) -> list[GuaranteeState]:
+    """Return the guarantees in the order of the solver: exposures first, then values."""
+    surface, counts = surface_counts.surface, surface_counts.counts
+    guarantees = active_guarantees(surface)
+    if not guarantees:
+        return []
+    rows, names = as_rows(guarantees, as_instance(problem), surface.active_items, surface.user_types)
+    samples = PosteriorSamples(
+        counts.select_items(surface.active_numbers),
+        seed=surface_counts.version,
+        click_model=surface.click_model,
+    )
+    owners = np.repeat(np.arange(len(surface.active_items)), np.diff(rows.item_starts))
+    numbers = np.asarray(surface.active_numbers, dtype=np.intp)
+    n_exposures = len(names) - rows.user_types.size
+    realised = [
+        realised_exposure(
+            surface_counts,
+            numbers[owners[rows.item_rows == row]],
+            problem.position_preferences,
+            samples,
+            CONFIDENCE_LEVEL,
+        )
+        for row in range(n_exposures)
+    ] + [
+        realised_value(surface_counts, user_type, surface.max_reward, CONFIDENCE_LEVEL)
+        for user_type in rows.user_types.tolist()
+    ]
+    levels = rows.levels.tolist()
+    best = best_personalized_values(problem)
+    levels[n_exposures:] = (rows.shares * best[rows.user_types]).tolist()
+    solved: list[GuaranteeReport | None] = [*lottery.guarantees] or [None] * len(names)
+    return [
+        GuaranteeState(
+            *(name, level),
+            None if report is None else report.reached,
+            None if report is None else report.price,
+            *((None, None, None) if interval is None else interval),
+            is_kept=None if interval is None else interval.high >= level,
+        )
+        for name, level, report, interval in zip(names, levels, solved, realised, strict=True)
+    ]
 
 
 def _summary(utility: Utility, n_rankings: int, value: float, fixed: float) -> str:

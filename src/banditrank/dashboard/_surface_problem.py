@@ -8,11 +8,15 @@ from banditrank.dashboard._estimated_problem import (
     random_values,
     ranking_value,
 )
+from banditrank.engine._guarantees import active_guarantees
 from banditrank.engine._surface import Surface
+from banditrank.errors import UnsolvableError
 from banditrank.model._click_models import as_click_model
 from banditrank.model._problem import Problem
 from banditrank.model._values import weighted_means
-from banditrank.solvers._optimum import best_rankings
+from banditrank.policies._base import is_equal
+from banditrank.solvers._lottery.lottery import Lottery
+from banditrank.solvers._optimum import best_lottery, best_rankings
 from banditrank.storage._cells import Cells
 
 Floats = NDArray[np.float64]
@@ -44,7 +48,8 @@ class SurfaceProblem:
     arrival_rates
         Shape (N,).
     optimal_values
-        Values of the best rankings under the surface's treatment, shape (N,).
+        Values of the best rankings under the surface's treatment, or expected values of the best lottery,
+        shape (N,).
     random_values
         Values of a random order of the active items, shape (N,).
 
@@ -78,17 +83,25 @@ class SurfaceProblem:
         active_problem = Problem(self.arrival_rates, preferences, self.item_means[:, active])
         click_model = as_click_model(surface.click_model)
         self.position_preferences = click_model.position_weights(active_problem)
-        best = best_rankings(
-            active_problem,
-            equal=surface.treatment == "equal",
-            utility=surface.compiled_policy.utility,
-            click_model=click_model,
-        )
-        self.optimal_values = np.array([self.values(active[ranking])[i] for i, ranking in enumerate(best)])
+        if surface.treatment == "equal-lottery":
+            self.optimal_values = _best_lottery(surface, active_problem).user_type_values
+        else:
+            self.optimal_values = self._best_values(active_problem, active)
         self.random_values: Floats = random_values(
             EstimatedSurfaceProblem(self.arrival_rates, self.position_preferences, active_problem.item_means)
         )
         self._utility_gaps: dict[tuple[int, ...], float] = {}
+
+    def _best_values(self, active_problem: Problem, active: NDArray[np.intp]) -> Floats:
+        """Return the values of the best rankings of the active items, shape (N,)."""
+        surface = self.surface
+        best = best_rankings(
+            active_problem,
+            equal=is_equal(surface.treatment),
+            utility=surface.compiled_policy.utility,
+            click_model=as_click_model(surface.click_model),
+        )
+        return np.array([self.values(active[ranking])[i] for i, ranking in enumerate(best)])
 
     def values(self, ranking: NDArray[np.intp]) -> Floats:
         """Return the value of a ranking of item numbers to each user type, shape (N,).
@@ -105,11 +118,14 @@ class SurfaceProblem:
 
         Under personalized treatment it is in clicks, and exact. Under equal treatment it is in the utility
         that the policy maximises. Rankings are then reconstructed from the displays of items at positions,
-        which is exact unless several rankings of the change were displayed equally often.
+        which is exact unless several rankings of the change were displayed equally often. Under a lottery it
+        is 0: a ranking that was drawn has no regret of its own, and counts do not tell the lottery.
         """
+        if self.surface.treatment == "equal-lottery":
+            return 0.0
         n_user_types, n_items = self.item_means.shape
         cells = cells[(cells["user_type"] < n_user_types) & (cells["item"] < n_items)]
-        if self.surface.treatment == "equal":
+        if is_equal(self.surface.treatment):
             return self._utility_regret(cells)
         user_types, positions, items = cells["user_type"], cells["position"], cells["item"]
         optimal = self.optimal_values[user_types] / self.surface.n_positions  # equal shares of the optimum
@@ -134,3 +150,12 @@ class SurfaceProblem:
             optimal, actual = self.surface.compiled_policy.utility.collectives(self.arrival_rates, both)
             self._utility_gaps[ranking] = float(optimal - actual)
         return self._utility_gaps[ranking]
+
+
+def _best_lottery(surface: Surface, problem: Problem) -> Lottery:
+    """Return the best lottery of the active items; without guarantees if they cannot all be kept."""
+    utility, click_model = surface.compiled_policy.utility, as_click_model(surface.click_model)
+    try:
+        return best_lottery(problem, utility, active_guarantees(surface), click_model=click_model)
+    except UnsolvableError:
+        return best_lottery(problem, utility, click_model=click_model)

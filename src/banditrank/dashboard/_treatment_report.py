@@ -12,6 +12,7 @@ from banditrank.dashboard._lottery_report import LotteryReport, find_lottery, re
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.engine._surface import Surface
 from banditrank.model._values import best_personalized_rankings
+from banditrank.policies._base import is_equal
 from banditrank.solvers._equality import equality_report
 from banditrank.solvers._lottery.lottery import Lottery
 from banditrank.solvers._solve import solve
@@ -83,8 +84,9 @@ class TreatmentReport:
     user_types, items
         In the surface's order; items include retired ones.
     lottery
-        The best lottery over rankings, with the same odds for all users. None for utilities by which no
-        lottery can gain: the utilitarian one, and those that are not concave.
+        The best lottery over rankings, with the same odds for all users, and the surface's guarantees. None
+        for utilities by which no lottery can gain, unless it is the surface's treatment: the utilitarian one,
+        and those that are not concave.
     """
 
     surface: str
@@ -122,9 +124,10 @@ def report_treatments(
     """
     surface, counts = surface_counts.surface, surface_counts.counts
     problem = estimated_problem(surface, counts)
-    utility = as_utility(surface.utility if surface.treatment == "equal" else "utilitarian")
+    utility = as_utility(surface.utility if is_equal(surface.treatment) else "utilitarian")
     solution = solve(problem, utility, time_limit=time_limit)
-    lottery = find_lottery(problem, utility)
+    found = find_lottery(surface, problem, utility)
+    lottery = None if found is None else found.lottery
     report = equality_report(problem, solution.ranking)
     personalized = best_personalized_rankings(problem)  # (N, K)
     user_types = [
@@ -155,8 +158,8 @@ def report_treatments(
         user_types=user_types,
         items=_item_treatments(surface, counts, problem, personalized, equal, lottery),
         lottery=None
-        if lottery is None
-        else report_lottery(surface, problem, lottery, utility, report.user_type_values),
+        if found is None
+        else report_lottery(surface_counts, problem, found, utility, report.user_type_values),
     )
 
 

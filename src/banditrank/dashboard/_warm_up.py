@@ -17,6 +17,7 @@ from banditrank.engine._engine import Engine
 from banditrank.engine._experiment import FIXED
 from banditrank.engine._surface import Surface
 from banditrank.model._click_models import RankOneClickModel
+from banditrank.policies._base import is_equal
 from banditrank.solvers._solve import choose_solver
 from banditrank.storage._memory import MemoryStore
 from banditrank.utilities._utility import NASH, UTILITARIAN
@@ -57,8 +58,8 @@ def distinct_kinds(surfaces: Iterable[Surface]) -> list[Surface]:
     """
     kinds: dict[tuple[str, ...], Surface] = {}
     for surface in (one for given in surfaces for one in _without_experiment(given)):
-        is_equal, n_items = surface.treatment == "equal", len(surface.active_items)
-        utility = surface.compiled_policy.utility if is_equal else UTILITARIAN
+        n_items = len(surface.active_items)
+        utility = surface.compiled_policy.utility if is_equal(surface.treatment) else UTILITARIAN
         solvers = [
             choose_solver("auto", one, n_items=n_items, n_positions=surface.n_positions)
             for one in (utility, NASH if utility == UTILITARIAN else utility)  # as in `assess`

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from banditrank._checks import check_number
+from banditrank.engine._guarantees import active_guarantees
 from banditrank.engine._served_policies import SERVED_NAMES, served_policy
 from banditrank.engine._surface_name import SURFACE_NAME, SURFACE_NAME_RULE
 from banditrank.errors import InvalidInputError, UnknownNameError
@@ -280,6 +281,7 @@ def arm_policy(arm: Arm, surface: "Surface") -> CompiledPolicy:
         utility=surface.utility,
         coefficient=None,
         click_model=surface.click_model,
+        guarantees=active_guarantees(surface),
     )
 
 

@@ -1,13 +1,16 @@
 """Rankings from the counts of one version.
 
-A snapshot is immutable: each of its rankings is a function of its counts and, under personalized treatment,
-of the impression's nonce. Any ranking can therefore be recomputed, to explain it.
+A snapshot is immutable: each of its rankings is a function of its counts and, under personalized treatment
+and lotteries, of the impression's nonce. Any ranking can therefore be recomputed, to explain it.
 
 Calling compiled code takes longer than computing one ranking, so rankings are computed in batches, each with
 random numbers of its own. The nonce of an impression holds the seed of the batch and the index within it.
 
 Under equal treatment a snapshot has one ranking for each set of allowed items. It does not depend on the
 caller: the random numbers of an exploring policy are drawn for the counts, not for the user or the items.
+
+Under equal treatment by a lottery a snapshot has one lottery, which does not depend on the caller either.
+Each ranking is drawn from it by the nonce of its impression.
 
 In an experiment there is a snapshot of each arm, with the counts that the arm's policy learns from.
 """
@@ -35,8 +38,10 @@ from banditrank.engine._experiment import (
     random_point,
 )
 from banditrank.engine._ranking_ids import NONCE_BYTES, RandomBytes
+from banditrank.engine._served_lottery import ServedLottery
 from banditrank.engine._surface import Surface
 from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._drawn_lottery import DrawnLottery, read_lottery, state_lottery
 from banditrank.policies._restriction import as_pins, restriction_unsupported
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.storage._records import pack_ranking
@@ -72,6 +77,8 @@ class PolicySnapshot:
     ----------
     policy_name
         Name of the policy; ``fixed`` for a fixed order.
+    lottery
+        The lottery that rankings are drawn from; None without one.
     arm_name, arm_code
         Name and code of the arm; None and 0 without an experiment.
     """
@@ -106,7 +113,11 @@ class PolicySnapshot:
         salt = "" if arm is None else f" {arm.name}"
         self._equal_seed = f"{surface.name} {revision} {version}{salt}".encode()
         self._allowed_rankings: OrderedDict[AllowedItems, tuple[int, ...]] = OrderedDict()  # equal treatment
-        if surface.treatment == "equal" or self._order is not None:
+        self.lottery: ServedLottery | None = None
+        self._drawn: dict[tuple[int, int], PreparedRanking] = {}  # by user type and index in the lottery
+        if surface.treatment == "equal-lottery" and self._order is None:
+            self.lottery = self._compute_lottery()
+        elif surface.treatment == "equal" or self._order is not None:
             self._equal_ranking = items = self._compute(0, self._equal_seed, 1)[0]
             self._prepared = {
                 number: [self._prepare(b"", number, items)] for number in self.user_type_numbers.values()
@@ -128,6 +139,8 @@ class PolicySnapshot:
                 PreparedRanking(random_bytes(NONCE_BYTES), one.ranking, one.items)
                 for one in [prepared[user_type][0] for user_type in user_types]
             ]
+        if self.lottery is not None:
+            return [self._draw(self.lottery, one, random_bytes(NONCE_BYTES)) for one in user_types]
         with self._lock:
             return [self._next(user_type, random_bytes) for user_type in user_types]
 
@@ -146,6 +159,14 @@ class PolicySnapshot:
             self._prepare(nonce, user_type, self.recompute(user_type, nonce, allowed))
             for nonce, user_type in zip(nonces, user_types, strict=True)
         ]
+
+    def _draw(self, lottery: ServedLottery, user_type: int, nonce: bytes) -> PreparedRanking:
+        index = lottery.draw(nonce)
+        drawn = self._drawn.get((user_type, index))
+        if drawn is None:
+            drawn = self._prepare(b"", user_type, lottery.rankings[index])
+            self._drawn[user_type, index] = drawn
+        return PreparedRanking(nonce, drawn.ranking, drawn.items)
 
     def _next(self, user_type: int, random_bytes: RandomBytes) -> PreparedRanking:
         prepared = self._prepared.get(user_type)
@@ -166,6 +187,8 @@ class PolicySnapshot:
                 return self._choose_for_all(allowed)
         if self._equal_ranking is not None:
             return self._equal_ranking
+        if self.lottery is not None:
+            return self.lottery.rankings[self.lottery.draw(nonce)]
         with self._lock:
             return self._compute(user_type, nonce[:-1], nonce[-1] + 1)[-1]
 
@@ -217,6 +240,24 @@ class PolicySnapshot:
             ]
         return [tuple([self.numbers[index] for index in ranking]) for ranking in rankings]
 
+    def _compute_lottery(self) -> ServedLottery:
+        """Return the policy's lottery; a single ranking if the policy draws none, as in exploration."""
+        self._bit_generator.state = _generator_state(self._equal_seed)
+        ranker = self._batch
+        if ranker is None:
+            scratch = self.policy.random_scratch(self.counts, self._rng)
+            ranker = _BatchRanker(self.policy, self.counts, self._rng, scratch)
+        drawn = ranker.draw_lottery()
+        self.policy.utility.raise_callback_error()
+        numbers = np.array(self.numbers)[drawn.rankings].tolist()  # (S, K)
+        odds: dict[tuple[int, ...], float] = {}
+        for ranking, probability in zip(numbers, drawn.probabilities.tolist(), strict=True):
+            odds[tuple(ranking)] = odds.get(tuple(ranking), 0.0) + probability
+        rankings = sorted(odds, key=lambda ranking: (-odds[ranking], ranking))
+        total = sum(odds.values())  # 1 but for rounding
+        shares = tuple(odds[ranking] / total for ranking in rankings)
+        return ServedLottery(tuple(rankings), shares, min(drawn.kept_factor, 1.0))
+
     def _choose(self, user_type: int, seed: bytes, allowed: AllowedItems) -> tuple[int, ...]:
         """Return the best ranking of allowed items."""
         if self._order is not None:
@@ -241,11 +282,13 @@ class PolicySnapshot:
 class _BatchRanker:
     """A policy's compiled formulas with a state that is created once."""
 
-    def __init__(self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator) -> None:
+    def __init__(
+        self, policy: CompiledPolicy, counts: Counts, rng: np.random.Generator, scratch: Any = None
+    ) -> None:
         self.policy = policy
         self._is_type_blind = not policy.distinguishes_user_types
         pooled = counts.pooled() if self._is_type_blind else counts
-        self._kernel = policy.bind(pooled, rng)
+        self._kernel = policy.bind(pooled, rng, scratch=scratch)
         self._round = pooled.rounds + 1
         self._parameters = policy.parameters(np.array([self._round]))[0]
         self._rankings = np.zeros((_BATCH, pooled.n_positions), dtype=np.uintp)
@@ -262,6 +305,15 @@ class _BatchRanker:
         self._kernel.rank_repeatedly(seen_type, self._round, self._parameters, rankings)
         result: list[list[int]] = rankings.tolist()
         return result
+
+    def draw_lottery(self) -> DrawnLottery:
+        """Return the lottery that a ranking is drawn from, or the ranking alone if there is none."""
+        buffer = state_lottery(self.state)
+        if buffer is not None:
+            buffer.size[0] = 0
+        ranking = np.array(self.rank(0, 1), dtype=np.intp)  # (1, K)
+        lottery = None if buffer is None else read_lottery(buffer)
+        return DrawnLottery(ranking, np.ones(1)) if lottery is None else lottery
 
     def choose(
         self,

@@ -1,6 +1,7 @@
 """Policies that a surface can use: those that learn from counts alone."""
 
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Iterable
+from dataclasses import replace
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.model._click_models import RankOneClickModel
@@ -8,24 +9,31 @@ from banditrank.model._problem import Problem
 from banditrank.policies._base import CompiledPolicy, Treatment
 from banditrank.policies._catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 from banditrank.policies._oracle import Oracle
+from banditrank.policies._paper_policy import PaperPolicy
+from banditrank.policies._thompson_rank import ThompsonRank
 from banditrank.policies.baselines._base import ExaminationBaselinePolicy
-
-ServedTreatment: TypeAlias = Literal["personalized", "equal"]
-"""A treatment that a surface can have."""
+from banditrank.solvers._lottery.guarantees import Guarantee
 
 _PLACEHOLDER = Problem([1.0], [[1.0]], [[0.5, 0.5]])  # policies that serve do not read the problem
 _WITH_INITIAL_PHASE = ("greedy-rank", "ucb-rank")
+
+LOTTERY_NAMES = ("auto", "thompson-rank", *_WITH_INITIAL_PHASE)
+"""Names of the policies that draw rankings from lotteries."""
 
 
 def served_policy(
     name: str,
     *,
-    treatment: ServedTreatment,
+    treatment: Treatment,
     utility: str,
     coefficient: float | None,
     click_model: RankOneClickModel = "single-look",
+    guarantees: Iterable[Guarantee] = (),
 ) -> CompiledPolicy:
     """Return the policy of a surface.
+
+    Guarantees, with indices of items and user types, are for policies that draw rankings from lotteries;
+    others ignore them.
 
     The paper's policies start with pseudo-counts here instead of their initial phase, which needs a click in
     every cell: at usual click rates it would take too long, and start again with every new item.
@@ -33,9 +41,9 @@ def served_policy(
     Raises
     ------
     UnknownNameError
-        If there is no policy or treatment of this name.
+        If there is no policy of this name.
     InvalidInputError
-        If the policy or the treatment cannot serve.
+        If the policy cannot serve.
 
     Examples
     --------
@@ -51,12 +59,7 @@ def served_policy(
     if (needs := _needs(name)) is not None:
         rule = f"must learn from counts alone to serve (it also needs {needs})"
         raise InvalidInputError("policy", rule, name)
-    if treatment not in get_args(ServedTreatment):
-        if treatment in get_args(Treatment):
-            rule = "must be personalized or equal for a surface: lotteries run in simulations only"
-            raise InvalidInputError("treatment", rule, treatment)
-        raise UnknownNameError("treatment", treatment, get_args(ServedTreatment))
-    return make_policy(
+    policy = make_policy(
         name,
         _PLACEHOLDER,
         treatment=treatment,
@@ -65,6 +68,9 @@ def served_policy(
         smoothed=name in _WITH_INITIAL_PHASE,
         click_model=click_model,
     )
+    if guarantees and isinstance(policy, ThompsonRank | PaperPolicy):
+        return replace(policy, guarantees=tuple(guarantees))
+    return policy
 
 
 def _needs(name: str) -> str | None:

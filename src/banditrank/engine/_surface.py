@@ -11,7 +11,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from banditrank._checks import check_integer, check_number
 from banditrank.engine._experiment import SurfaceExperiment
 from banditrank.engine._experiment_periods import ExperimentPeriod, find_period, with_period
-from banditrank.engine._served_policies import ServedTreatment, served_policy
+from banditrank.engine._guarantees import (
+    active_guarantees,
+    check_guarantees,
+    guarantee_from_dict,
+    guarantee_to_dict,
+)
+from banditrank.engine._served_policies import LOTTERY_NAMES, served_policy
 from banditrank.engine._surface_name import SURFACE_NAME, SURFACE_NAME_RULE
 from banditrank.errors import (
     InvalidInputError,
@@ -22,7 +28,8 @@ from banditrank.errors import (
     one_line,
 )
 from banditrank.model._click_models import RankOneClickModel
-from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._base import CompiledPolicy, Treatment
+from banditrank.solvers._lottery.guarantees import Guarantee
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
 
@@ -101,7 +108,9 @@ class Surface:
     policy
         ``auto``, or the name of another policy that learns from counts alone.
     treatment, utility
-        ``personalized``, or ``equal`` with the utility that it maximises.
+        ``personalized``; ``equal``, one ranking for all, with the utility that it maximises; or
+        ``equal-lottery``, one lottery over rankings for all, with the utility of expected values that it
+        maximises.
     coefficient
         Exploration coefficient, for policies that have one.
     retired
@@ -120,6 +129,9 @@ class Surface:
         ``position-based``, at each position independently, so that they may click several items.
     allow_short_rankings
         Whether a ranking may have fewer items than positions, if a request allows fewer.
+    guarantees
+        Least exposures of items (`LeastExposure`) and least values of user types (`KeptShare`), by name, that
+        the lottery of ``equal-lottery`` keeps.
     experiment
         Arms that share the visits with the policy; None without an experiment.
     experiment_periods
@@ -147,6 +159,11 @@ class Surface:
     >>> Surface("home", items=["a"], n_positions=0)
     Traceback (most recent call last):
     banditrank.errors.InvalidInputError: n_positions must be a whole number from 1 to 100, got 0
+    >>> from banditrank import LeastExposure
+    >>> Surface("home", items=["a", "b"], n_positions=1, guarantees=[LeastExposure(0.1)])
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: treatment must be equal-lottery if there are guarantees, got
+        'personalized'
     """
 
     name: str
@@ -154,7 +171,7 @@ class Surface:
     n_positions: int
     user_types: tuple[str, ...] = ("everybody",)
     policy: str = "auto"
-    treatment: ServedTreatment = "personalized"
+    treatment: Treatment = "personalized"
     utility: str = "utilitarian"
     coefficient: float | None = None
     retired: tuple[str, ...] = ()
@@ -164,6 +181,7 @@ class Surface:
     keep_seconds: float = 30 * _DAY
     click_model: RankOneClickModel = "single-look"
     allow_short_rankings: bool = False
+    guarantees: tuple[Guarantee, ...] = ()
     experiment: SurfaceExperiment | None = None
     experiment_periods: tuple[ExperimentPeriod, ...] = ()
     compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
@@ -191,12 +209,17 @@ class Surface:
             rule = f"must be at most {MAX_CELLS:,}"
             raise InvalidInputError("user types × items × positions", rule, cells)
         self._check_feedback_settings()
+        object.__setattr__(self, "guarantees", check_guarantees(self))
+        if self.treatment == "equal-lottery" and self.policy not in LOTTERY_NAMES:
+            rule = f"must be one of {', '.join(LOTTERY_NAMES)} under equal-lottery treatment"
+            raise InvalidInputError("policy", rule, self.policy)
         policy = served_policy(
             self.policy,
             treatment=self.treatment,
             utility=self.utility,
             coefficient=self.coefficient,
             click_model=self.click_model,
+            guarantees=active_guarantees(self),
         )
         policy.kernel(n_items=len(self.items), n_positions=self.n_positions)  # raises if it is too large
         object.__setattr__(self, "compiled_policy", policy)
@@ -340,6 +363,7 @@ class Surface:
     def to_dict(self) -> dict[str, Any]:
         """Return all settings as JSON-compatible values."""
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        values["guarantees"] = [guarantee_to_dict(one) for one in self.guarantees]
         values["experiment"] = None if self.experiment is None else self.experiment.to_dict()
         values["experiment_periods"] = [one.to_dict() for one in self.experiment_periods]
         return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
@@ -361,6 +385,10 @@ class Surface:
             if key not in values:
                 raise InvalidInputError(key, "must be given", sorted(values))
         values = dict(values)
+        guarantees = values.get("guarantees", ())
+        if not isinstance(guarantees, list | tuple):
+            raise InvalidInputError("guarantees", "must be a list of guarantees", guarantees)
+        values["guarantees"] = tuple(guarantee_from_dict(one, i) for i, one in enumerate(guarantees))
         if values.get("experiment") is not None:
             values["experiment"] = SurfaceExperiment.from_dict(values["experiment"])
         periods = values.get("experiment_periods", ())

@@ -88,7 +88,8 @@ def _errors(kind: inspect.Type, value: Any, path: str) -> Iterator[InvalidInputE
     elif matching is None:
         yield InvalidInputError(path or _BODY, _rule(kind), value)
     elif isinstance(matching, inspect.StructType):
-        yield from _struct_errors(matching, value, path)
+        structs = {one.tag: one for one in alternatives if isinstance(one, inspect.StructType)}
+        yield from _tagged_errors(structs, matching.tag_field, value, path)
     elif not _is_in_range(matching, value):
         yield InvalidInputError(path, _rule(kind), len(value) if isinstance(value, list | dict) else value)
     elif isinstance(matching, inspect.ListType):
@@ -100,12 +101,25 @@ def _errors(kind: inspect.Type, value: Any, path: str) -> Iterator[InvalidInputE
             yield from _errors(matching.value_type, element, f"{path}.{_key(key)}")
 
 
+def _tagged_errors(
+    structs: dict[Any, inspect.StructType], tag_field: str | None, value: dict[str, Any], path: str
+) -> Iterator[InvalidInputError]:
+    """Yield the errors of an object, which has the schema that its tag names if there are several."""
+    tag = None if tag_field is None else value.get(tag_field)
+    if tag_field is not None and (not isinstance(tag, str) or tag not in structs):
+        yield UnknownNameError(f"{path}.{tag_field}", tag, map(str, structs))
+    else:
+        yield from _struct_errors(structs[tag], value, path)
+
+
 def _struct_errors(kind: inspect.StructType, value: dict[str, Any], path: str) -> Iterator[InvalidInputError]:
     prefix = f"{path}." if path else ""
     fields = {field.encode_name: field for field in kind.fields}
     for key, element in value.items():
         if key in fields:
             yield from _errors(fields[key].type, element, prefix + key)
+        elif key == kind.tag_field:
+            continue
         elif kind.forbid_unknown_fields:
             yield UnknownFieldError(prefix + _key(key), fields)
     for name, field in fields.items():
@@ -165,7 +179,7 @@ def _descriptions(kind: inspect.Type) -> list[str]:
         return [rule] if rule else _descriptions(kind.type)
     if isinstance(kind, inspect.UnionType):
         members = sorted(kind.types, key=lambda one: isinstance(one, inspect.NoneType))  # null last
-        return [description for member in members for description in _descriptions(member)]
+        return list(dict.fromkeys(one for member in members for one in _descriptions(member)))
     return [_description(kind)]
 
 

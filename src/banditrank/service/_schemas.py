@@ -9,8 +9,8 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from banditrank.engine._experiment import MAX_ARMS, MAX_VISITOR_LENGTH
+from banditrank.engine._guarantees import MAX_GUARANTEES
 from banditrank.engine._ranking_ids import MAX_RANKING_ID_LENGTH
-from banditrank.engine._served_policies import ServedTreatment
 from banditrank.engine._surface import (
     ATTRIBUTION_SECONDS,
     KEEP_SECONDS,
@@ -27,6 +27,7 @@ from banditrank.engine._surface import (
 )
 from banditrank.engine._surface_name import SURFACE_NAME, SURFACE_NAME_RULE
 from banditrank.model._click_models import RankOneClickModel
+from banditrank.policies._base import Treatment
 from banditrank.service._body_validation import RULE
 
 MAX_BATCH = 1000
@@ -94,6 +95,44 @@ class ExperimentSettings(msgspec.Struct, forbid_unknown_fields=True):
     level: Annotated[float, msgspec.Meta(ge=0.5, le=0.999)] = 0.95
 
 
+class LeastExposureSettings(
+    msgspec.Struct, tag_field="kind", tag="least-exposure", forbid_unknown_fields=True
+):
+    """A least exposure of items: the share of users who look at the position in which an item is shown.
+
+    Attributes
+    ----------
+    level
+        The least exposure.
+    items
+        Names of the items; null for all.
+    is_group
+        Whether the level is that of all these items together, instead of each one's.
+    """
+
+    level: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    items: ItemNames | None = None
+    is_group: bool = False
+
+
+class KeptShareSettings(msgspec.Struct, tag_field="kind", tag="kept-share", forbid_unknown_fields=True):
+    """A least value of user types, as a share of their values under personalized treatment.
+
+    Attributes
+    ----------
+    share
+        The share.
+    user_types
+        Names of the user types; null for all.
+    """
+
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    user_types: Annotated[list[Name], _name_list(MAX_USER_TYPES)] | None = None
+
+
+GuaranteeSettings: TypeAlias = LeastExposureSettings | KeptShareSettings
+
+
 class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """Optional settings of a surface.
 
@@ -104,7 +143,8 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     policy
         Name of the policy; auto for the default.
     treatment
-        personalized for a ranking per user type, equal for one ranking for all users.
+        personalized for a ranking per user type, equal for one ranking for all users, equal-lottery for one
+        lottery over rankings for all users.
     utility
         Collective utility that equal treatment maximises.
     coefficient
@@ -121,13 +161,15 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
         How users look at a ranking: single-look, with at most one click, or position-based, with several.
     allow_short_rankings
         Whether a ranking may have fewer items than positions, if a request allows fewer.
+    guarantees
+        Least exposures of items and least values of user types, which the lottery of equal-lottery keeps.
     experiment
         Arms that share the visits with the policy; null without an experiment.
     """
 
     user_types: Annotated[list[Name], _name_list(MAX_USER_TYPES)] | msgspec.UnsetType = msgspec.UNSET
     policy: str | msgspec.UnsetType = msgspec.UNSET
-    treatment: ServedTreatment | msgspec.UnsetType = msgspec.UNSET
+    treatment: Treatment | msgspec.UnsetType = msgspec.UNSET
     utility: str | msgspec.UnsetType = msgspec.UNSET
     coefficient: float | msgspec.UnsetType | None = msgspec.UNSET
     attribution_seconds: Annotated[float, _seconds(ATTRIBUTION_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
@@ -136,6 +178,9 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     keep_seconds: Annotated[float, _seconds(KEEP_SECONDS)] | msgspec.UnsetType = msgspec.UNSET
     click_model: RankOneClickModel | msgspec.UnsetType = msgspec.UNSET
     allow_short_rankings: bool | msgspec.UnsetType = msgspec.UNSET
+    guarantees: (
+        Annotated[list[GuaranteeSettings], msgspec.Meta(max_length=MAX_GUARANTEES)] | msgspec.UnsetType
+    ) = msgspec.UNSET
     experiment: ExperimentSettings | msgspec.UnsetType | None = msgspec.UNSET
 
 
@@ -192,7 +237,8 @@ class SurfaceResponse(msgspec.Struct):
     policy
         Name of the policy.
     treatment
-        personalized for a ranking per user type, equal for one ranking for all users.
+        personalized for a ranking per user type, equal for one ranking for all users, equal-lottery for one
+        lottery over rankings for all users.
     utility
         Collective utility that equal treatment maximises.
     coefficient
@@ -209,6 +255,8 @@ class SurfaceResponse(msgspec.Struct):
         How users look at a ranking: single-look, with at most one click, or position-based, with several.
     allow_short_rankings
         Whether a ranking may have fewer items than positions, if a request allows fewer.
+    guarantees
+        Least exposures of items and least values of user types, which the lottery of equal-lottery keeps.
     experiment
         Arms that share the visits with the policy; null without an experiment.
     revision
@@ -233,6 +281,7 @@ class SurfaceResponse(msgspec.Struct):
     keep_seconds: float
     click_model: str
     allow_short_rankings: bool
+    guarantees: list[GuaranteeSettings]
     experiment: ExperimentSettings | None
     revision: int
     version: int
@@ -245,6 +294,7 @@ class SurfaceResponse(msgspec.Struct):
         retired = set(settings.pop("retired"))
         del settings["experiment_periods"]
         settings["items"] = [SurfaceItem(name, name in retired) for name in surface.items]
+        settings["guarantees"] = msgspec.convert(settings["guarantees"], list[GuaranteeSettings])
         settings["experiment"] = msgspec.convert(settings["experiment"], ExperimentSettings | None)
         return cls(**settings, revision=revision, version=version, rounds=rounds)
 

@@ -45,6 +45,7 @@ export function createView() {
     choice("treatment", "Treatment", [
       ["personalized", "Personalized: each user type gets the ranking that is best for it."],
       ["equal", "Equal: all users get the same ranking."],
+      ["equal-lottery", "Lottery: each ranking is drawn by chance, with the same odds for all users."],
     ]),
     field(
       "utility",
@@ -108,7 +109,7 @@ function submit(event) {
   event.preventDefault();
   const sent = event.currentTarget;
   const data = new FormData(sent);
-  const equal = data.get("treatment") === "equal";
+  const equal = data.get("treatment") !== "personalized";
   const types = lines(data.get("types"));
   const body = {
     name: data.get("name"),

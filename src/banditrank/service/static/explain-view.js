@@ -92,6 +92,7 @@ const OUTCOMES = {
 // Whether the user type was used. Only a ranking that was reproduced proves what other users would have got.
 function userTypeText({ is_type_used: isUsed, treatment, is_reproduced: isReproduced }) {
   if (isUsed) return "used: the ranking was made for this type";
+  if (treatment === "equal-lottery" && isReproduced) return "not used: all users had the same odds";
   return treatment === "equal" && isReproduced
     ? "not used: all users would have got this ranking from these counts"
     : "not used";
@@ -105,13 +106,41 @@ function outcomeText({ state, clicks }) {
   return state === "pending" ? `Clicked so far: ${names}. More clicks may follow.` : `Clicked: ${names}.`;
 }
 
+const treatmentText = ({ treatment, utility }) =>
+  treatment === "personalized"
+    ? "personalized"
+    : `equal${treatment === "equal-lottery" ? " by a lottery" : ""}, ${utilityName(utility)}`;
+
+const drawText = ({ draw, drawn, rankings, kept_factor: kept }) =>
+  `${number(draw, 4)}, from the ranking's id: ranking ${whole(drawn)} of ${whole(rankings.length)}` +
+  (kept < 1 ? `; the lottery keeps ${percent(kept, 1)} of each guarantee` : "");
+
+function lotteryOdds({ rankings, drawn }) {
+  let end = 0;
+  return h(
+    "figure",
+    null,
+    h("figcaption", null, h("h2", null, "Lottery"), h("span", { class: "m" }, "the same odds for all users")),
+    table(
+      "Rankings of the lottery",
+      ["Ranking", "Probability", "Drawn below", "Drawn"],
+      rankings.map((one, index) => [
+        one.items.join(", "),
+        percent(one.probability, 1),
+        number((end += one.probability), 4),
+        index + 1 === drawn ? "yes" : "",
+      ]),
+    ),
+  );
+}
+
 function sections(explanation) {
-  const equal = explanation.treatment === "equal";
+  const { lottery } = explanation;
   const pins = Object.entries(explanation.pinned).map(([at, item]) => `${item} at position ${at}`);
   const facts = [
     ["Shown to", `a user of type ${explanation.user_type}`],
     ["When", `${moment(Date.parse(explanation.issued_at))} UTC`],
-    ["Treatment", equal ? `equal, ${utilityName(explanation.utility)}` : "personalized"],
+    ["Treatment", treatmentText(explanation)],
     ["User type", userTypeText(explanation)],
     ...(explanation.arm ? [["Arm of the experiment", explanation.arm]] : []),
     ...(explanation.candidates ? [["Candidates", shortList(explanation.candidates, MAX_CANDIDATES)]] : []),
@@ -127,6 +156,7 @@ function sections(explanation) {
         ? "yes: the same counts give the same ranking"
         : "no: the same counts give another ranking",
     ],
+    ...(lottery ? [["Draw", drawText(lottery)]] : []),
     ["Outcome", outcomeText(explanation.outcome)],
   ];
   const basis =
@@ -159,6 +189,7 @@ function sections(explanation) {
           ]),
         ),
       ),
+      lottery && lotteryOdds(lottery),
       explanation.omitted_items.length > 0 &&
         h(
           "figure",

@@ -13,6 +13,8 @@ import { emptyState, panelError } from "./section.js";
 import { scrollBox, updateScrollBoxes } from "./tables.js";
 import { plural, utilityName, whole } from "./format.js";
 
+const TREATMENTS = { personalized: "Personalized", equal: "Equal", "equal-lottery": "Lottery" };
+
 const SLOW_SECONDS = 10;
 const byId = (id) => document.getElementById(id);
 
@@ -95,7 +97,8 @@ function list(surfaces) {
             h(
               "td",
               { class: "w" },
-              one.treatment === "equal" ? `Equal, ${utilityName(one.utility)}` : "Personalized",
+              TREATMENTS[one.treatment] +
+                (one.treatment === "personalized" ? "" : `, ${utilityName(one.utility)}`),
             ),
             cell(one.items.filter((item) => !item.retired).length, "item"),
             cell(one.n_positions, "position"),

@@ -15,12 +15,13 @@ import {
   treatments,
 } from "./selectors.js";
 import { typeClass, typeName } from "./markers.js";
+import { lotteryFigure } from "./lottery-figure.js";
 import { chosenItems } from "./section-learned.js";
 import { emptyState, figure, note, section } from "./section.js";
 import { fairAnswer, formatRanking, priceText } from "./sentences.js";
 import { chartTable, scrollBox } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
-import { difference, formatInterval, number, percent, shorten, utilityName } from "./format.js";
+import { difference, formatInterval, number, percent, plural, shorten, utilityName } from "./format.js";
 
 // Columns of a heat map that fit a page of 320 px: with narrow cells, without the percent sign, or wide ones.
 const MAX_HEAT_COLUMNS = 6;
@@ -46,11 +47,14 @@ export function fairSection(state) {
     definition,
     state.surface.user_types.length > 1 && prices(state),
     hasTablePerType(state) ? [value, exposure] : h("div", { class: "two ba" }, value, exposure),
+    lotteryFigure(state),
   );
 }
 
-const treatmentName = (one) =>
-  one.treatment === "equal" ? `Equal, ${utilityName(one.utility)}` : "Personalized";
+const NAMES = { personalized: "Personalized", equal: "Equal", "equal-lottery": "Lottery" };
+
+const treatmentName = ({ treatment, utility }) =>
+  utility ? `${NAMES[treatment]}, ${utilityName(utility)}` : NAMES[treatment];
 
 function prices(state) {
   const current = currentTreatment(state);
@@ -58,7 +62,8 @@ function prices(state) {
     "dl",
     { class: "price" },
     treatments(state).flatMap((one, index) => {
-      if (one.treatment !== "equal") return [];
+      if (one.treatment === "personalized") return [];
+      const name = `${utilityName(one.utility)}${one.probabilities ? " lottery" : ""}`;
       const { shown, between } = priceText(state, index);
       return h(
         "div",
@@ -66,14 +71,20 @@ function prices(state) {
         h(
           "dt",
           null,
-          `Price of equality, ${utilityName(one.utility)}${index === current ? " (current)" : ""}`,
+          `Price of equality, ${name}${index === current ? " (current)" : ""}`,
         ),
         h(
           "dd",
           null,
           shown,
           between && h("span", null, between),
-          h("span", null, `ranking: ${formatRanking(state, one.rankings[0])}`),
+          h(
+            "span",
+            null,
+            one.probabilities
+              ? `${plural(one.rankings.length, "ranking")}, drawn by chance`
+              : `ranking: ${formatRanking(state, one.rankings[0])}`,
+          ),
         ),
       );
     }),

@@ -4,13 +4,13 @@ import { surfacePath } from "./api.js";
 import { MAX_TYPES_IN_CHARTS } from "./ui-state.js";
 import { curlPost } from "./curl-command.js";
 import { h } from "./element.js";
-import { bestRankingOf, isEmpty, isEqual, isPositionBased, sum, valueOf } from "./selectors.js";
+import { bestRankingOf, isEmpty, isEqual, isLottery, isPositionBased, sum, valueOf } from "./selectors.js";
 import { latestRankings } from "./latest-rankings.js";
 import { swatch, typeName } from "./markers.js";
 import { emptyState, note, section } from "./section.js";
-import { shownAnswer, shownShareText, whyShown, whyShownToAll } from "./sentences.js";
-import { scrollBox } from "./tables.js";
-import { formatInterval, number, percent, whole } from "./format.js";
+import { formatRanking, shownAnswer, shownShareText, whyShown, whyShownToAll } from "./sentences.js";
+import { scrollBox, table } from "./tables.js";
+import { formatInterval, number, percent, plural, whole } from "./format.js";
 
 export function shownSection(state) {
   const latest = latestRankings(state);
@@ -32,8 +32,8 @@ export function shownSection(state) {
   return section(
     "shown",
     shownAnswer(state),
-    definitions,
-    isEqual(state) ? equalCard(state) : cards(state),
+    isLottery(state) ? null : definitions,
+    isLottery(state) ? lotteryCard(state) : isEqual(state) ? equalCard(state) : cards(state),
     latest,
   );
 }
@@ -118,6 +118,32 @@ function card(state, type) {
       ),
     ),
     h("p", { class: "why" }, withEmphasis(whyShown(state, type))),
+  );
+}
+
+// The rankings of the lottery with their odds, and how often each was shown.
+function lotteryCard(state) {
+  const head = ["Ranking", "Probability", "Shown"];
+  const rows = state.best_rankings.map((one) => [
+    formatRanking(state, one.ranking),
+    percent(one.probability, 1),
+    one.shown ? percent(one.shown.share, 1) : "–",
+  ]);
+  const values = state.surface.user_types
+    .slice(0, MAX_TYPES_IN_CHARTS)
+    .map((name, type) => `${name} ${number(valueOf(state, type).estimate)}`);
+  const total = state.best_rankings[0].shown?.n_rankings;
+  return h(
+    "div",
+    { class: "card", "data-key": "card-all" },
+    h(
+      "div",
+      { class: "ch" },
+      h("h3", null, "All users"),
+      total && h("span", { class: "m s" }, `shown: of the last ${plural(total, "ranking")}`),
+    ),
+    table("Rankings of the lottery and their odds", head, rows),
+    h("p", { class: "why" }, `Expected clicks per visit: ${values.join(", ")}.`),
   );
 }
 

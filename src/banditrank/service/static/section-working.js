@@ -8,6 +8,7 @@ import { explorationFigure } from "./exploration-figure.js";
 import {
   isEmpty,
   isEqual,
+  isLottery,
   isPositionBased,
   maxClicks,
   optimumName,
@@ -45,12 +46,14 @@ export function workingSection(state, series, error) {
     definition,
     error && panelError(error),
     clickFigure(state, series),
-    h(
-      "div",
-      { class: "two" },
-      explorationFigure(series),
-      series.regret && regretFigure(state, series),
-    ),
+    // The rankings of a lottery are no exploration, and have no regret of their own.
+    !isLottery(state) &&
+      h(
+        "div",
+        { class: "two" },
+        explorationFigure(series),
+        series.regret && regretFigure(state, series),
+      ),
   );
 }
 

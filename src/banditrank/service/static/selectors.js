@@ -7,7 +7,8 @@ const HOUR = 3600;
 const MIN_PROBABILITY = 0.95; // lower end of the interval from which a ranking is called the best
 const MAX_SMALL_LOSS = 0.01; // of the ranking's value: upper end of the interval up to which a loss is little
 
-export const isEqual = (state) => state.surface.treatment === "equal";
+export const isEqual = (state) => state.surface.treatment !== "personalized";
+export const isLottery = (state) => state.surface.treatment === "equal-lottery";
 export const isPositionBased = (state) => state.surface.click_model === "position-based";
 export const isEmpty = (state) => state.rounds === 0 || !state.best_rankings?.length;
 export const isProbablyBest = (probability) => probability !== null && probability.low >= MIN_PROBABILITY;
@@ -45,6 +46,7 @@ export const isRetired = (state, item) => (state.surface.retired ?? []).includes
 export function currentItems(state, types = null) {
   const all = types ?? state.surface.user_types.map((_, type) => type);
   const hasRankings = (state.best_rankings ?? []).length > 0;
+  if (hasRankings && isLottery(state)) return new Set(state.best_rankings.flatMap((one) => one.ranking));
   return new Set(hasRankings ? all.flatMap((type) => bestRankingOf(state, type).ranking) : []);
 }
 
@@ -125,7 +127,11 @@ export function lastHour(state) {
 
 // Name of the best click rate; the best of all rankings is not always computed.
 export const optimumName = (state) =>
-  state.has_true_values ? "optimum" : state.is_optimum_exact ? "estimated optimum" : "best known ranking";
+  state.has_true_values
+    ? "optimum"
+    : state.is_optimum_exact
+      ? "estimated optimum"
+      : `best known ${isLottery(state) ? "lottery" : "ranking"}`;
 
 // The optimum and the click rate of random order in each bucket by the current estimates, of one user type or
 // of all: weighted by the visits in the bucket, or by the arrival rates without visits.
@@ -152,7 +158,7 @@ export function referenceRates(state, series, type = null) {
 export function treatments(state) {
   const seen = new Set();
   return state.treatments.filter((one) => {
-    const name = `${one.treatment} ${one.treatment === "equal" ? one.utility : ""}`;
+    const name = `${one.treatment} ${one.utility ?? ""}`;
     return !seen.has(name) && seen.add(name);
   });
 }
@@ -162,8 +168,8 @@ export function currentTreatment(state) {
   const all = treatments(state);
   const found = all.findIndex((one) =>
     isEqual(state)
-      ? one.treatment === "equal" && one.utility === state.surface.utility
-      : one.treatment !== "equal",
+      ? one.treatment === state.surface.treatment && one.utility === state.surface.utility
+      : one.treatment === "personalized",
   );
   return found < 0 ? (isEqual(state) ? all.length - 1 : 0) : found;
 }

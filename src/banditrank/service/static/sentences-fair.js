@@ -1,6 +1,6 @@
 // Sentences about the cost of equality.
 
-import { currentTreatment, priceOf, treatmentEffect, treatments } from "./selectors.js";
+import { currentTreatment, isLottery, priceOf, treatmentEffect, treatments } from "./selectors.js";
 import { MAX_TYPES_IN_SENTENCE, sameRanking } from "./names.js";
 import { capitalize, magnitude, number, shortList, smallShare, utilityName } from "./format.js";
 
@@ -17,7 +17,10 @@ export function fairAnswer(state) {
   const current = currentTreatment(state);
   const against = pricedTreatment(state);
   if (against < 1) return "The cost of equality is not known yet.";
-  const shared = current === 0 ? "one utilitarian ranking for all users" : "one ranking for all users";
+  const shared =
+    current === 0
+      ? "one utilitarian ranking for all users"
+      : `one ${isLottery(state) ? "lottery" : "ranking"} for all users`;
   const changes = types.map((name, type) => ({ name, ...treatmentEffect(state, against, type) }));
   const lower = changes.filter((change) => change.isSignificant && change.estimate < 0);
   const uncertain = changes.filter((change) => !change.isSignificant && Math.abs(change.estimate) >= 5e-5);
@@ -53,7 +56,7 @@ export function fairAnswer(state) {
 function tradeOff(state, current) {
   const all = treatments(state);
   const plain = utilitarianOf(all);
-  if (current === 0 || plain < 0 || plain === current) return "";
+  if (current === 0 || plain < 0 || plain === current || isLottery(state)) return "";
   const [own, utilitarian] = [all[current], all[plain]];
   const name = capitalize(utilityName(own.utility));
   if (sameRanking(own.rankings[0], utilitarian.rankings[0]))

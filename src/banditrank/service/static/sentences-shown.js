@@ -3,6 +3,7 @@
 import {
   bestRankingOf,
   isEqual,
+  isLottery,
   isPositionBased,
   isProbablyBest,
   stakes,
@@ -24,7 +25,19 @@ import {
 } from "./format.js";
 
 export function shownAnswer(state) {
+  if (isLottery(state)) return shownByLottery(state);
   return isEqual(state) ? shownToAll(state) : shownToTypes(state);
+}
+
+function shownByLottery(state) {
+  const [first, ...others] = state.best_rankings;
+  const utility = utilityName(state.surface.utility);
+  const ranking = formatRanking(state, first.ranking);
+  if (!others.length) return `All users see ${ranking}: the best ${utility} lottery has one ranking.`;
+  return (
+    `All users have the same odds in a lottery over ${plural(state.best_rankings.length, "ranking")}. ` +
+    `The most probable, ${ranking}, has ${percent(first.probability)} by the estimates.`
+  );
 }
 
 function shownToAll(state) {
@@ -177,6 +190,7 @@ export function whyShownToAll(state) {
 // The reason for one of the latest rankings.
 export function reasonText(state, ranking) {
   if (ranking.arm && ranking.arm !== "policy") return `Arm ${ranking.arm}`;
+  if (isLottery(state)) return "Drawn by the lottery";
   if (ranking.reason === "best") return "Best known";
   if (ranking.reason === "order") return "Exploring another order";
   const other = ranking.explored_items.map((item) => state.surface.items[item]);

@@ -1,6 +1,6 @@
 // Sentences about the click rate compared with the optimum and random order.
 
-import { isEqual, lastHour } from "./selectors.js";
+import { isEqual, isLottery, lastHour } from "./selectors.js";
 import { duration, number, percent, whole } from "./format.js";
 
 export function workingAnswer(state) {
@@ -11,7 +11,7 @@ export function workingAnswer(state) {
   return [
     `The last ${span} had ${number(hour.rate.estimate)} clicks per visit.`,
     comparison(state, hour),
-    explorationText(hour),
+    isLottery(state) ? "" : explorationText(hour),
   ]
     .filter(Boolean)
     .join(" ");
@@ -26,7 +26,7 @@ function untimedVisitsText({ rounds }) {
 
 function comparison(state, { rate, optimum, random }) {
   const best = state.is_optimum_exact ? "best" : "best known";
-  const name = `${best} ${isEqual(state) ? "equal ranking" : "possible"}`;
+  const name = `${best} ${isLottery(state) ? "lottery" : isEqual(state) ? "equal ranking" : "possible"}`;
   const estimated = state.has_true_values ? "" : "estimated to be ";
   const parts = [`The ${name} is ${estimated}${number(optimum.estimate)}`];
   parts.push(`; random order ${state.has_true_values ? "has" : "is estimated to have"} ${number(random)}. `);

@@ -1,11 +1,19 @@
 // The summary at the top: one value per section, each a link to the section.
 
 import { h } from "./element.js";
-import { bestRankingOf, failingChecks, isEqual, lastHour, optimumName, treatments } from "./selectors.js";
+import {
+  bestRankingOf,
+  failingChecks,
+  isEqual,
+  isLottery,
+  lastHour,
+  optimumName,
+  treatments,
+} from "./selectors.js";
 import { swatch } from "./markers.js";
 import { formatRanking, lossText, pricedTreatment, priceText } from "./sentences.js";
 import { status } from "./status.js";
-import { duration, number, probability, shortList, utilityName } from "./format.js";
+import { duration, number, percent, plural, probability, shortList, utilityName } from "./format.js";
 
 const MAX_TYPES_IN_SUMMARY = 3;
 
@@ -57,13 +65,19 @@ function shownNow(state) {
   const ranking = (best) => formatRanking(state, best.ranking);
   if (isEqual(state)) {
     const value = h("span", { class: "rk" }, ranking(state.best_rankings[0]));
-    return ["shown", "Shown now", value, "to all users"];
+    const more = state.best_rankings.length - 1;
+    const odds = `to all users, in ${percent(state.best_rankings[0].probability ?? 1)} of visits`;
+    return ["shown", "Shown now", value, isLottery(state) && more ? odds : "to all users"];
   }
   const users = shortList(state.surface.user_types, MAX_TYPES_IN_SUMMARY);
   return ["shown", "Shown now", byType(state, ranking), `to ${users}`];
 }
 
 function learnedSoFar(state) {
+  if (isLottery(state)) {
+    const count = plural(state.best_rankings.length, "ranking");
+    return ["learned", "Learned", count, "in the best lottery by the estimates"];
+  }
   const chance = (now) => (now.probability_best === null ? "unknown" : probability(now.probability_best));
   const value = isEqual(state) ? chance(state.best_rankings[0]) : byType(state, chance);
   const losses = state.best_rankings.map((now) => now.loss).filter(Boolean);

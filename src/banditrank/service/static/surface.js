@@ -14,7 +14,7 @@ import { drawCharts } from "./chart.js";
 import { uiState } from "./ui-state.js";
 import { h } from "./element.js";
 import { clearExplanation, explainView } from "./explain-view.js";
-import { isEmpty, isEqual } from "./selectors.js";
+import { isEmpty, isEqual, isLottery } from "./selectors.js";
 import { ExperimentFeed } from "./experiment-feed.js";
 import { Feed } from "./feed.js";
 import { itemsView } from "./items-view.js";
@@ -109,7 +109,11 @@ function dashboard(state) {
 function title(state) {
   const { surface } = state;
   const facts = [
-    isEqual(state) ? `Equal treatment, ${utilityName(surface.utility)}` : "Personalized treatment",
+    isLottery(state)
+      ? `Equal treatment by a lottery, ${utilityName(surface.utility)}`
+      : isEqual(state)
+        ? `Equal treatment, ${utilityName(surface.utility)}`
+        : "Personalized treatment",
     surface.policy,
     plural(surface.items.length - (surface.retired?.length ?? 0), "item"),
     plural(surface.n_positions, "position"),
