@@ -153,7 +153,7 @@ def test_settings_that_no_lottery_keeps_are_refused(settings: dict[str, Any], me
         ),
         (
             {"kind": "least-exposure", "level": 0.1, "items": ["a", "a"]},
-            "guarantees[0].items must be different names, at least one, got ['a', 'a']",
+            "guarantees[0].items must be different names or numbers, at least one, got ['a', 'a']",
         ),
         ([], "guarantees[0] must be an object, got []"),
     ],

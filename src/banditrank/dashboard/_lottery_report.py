@@ -233,10 +233,13 @@ def _guarantee_states(
     solved: list[GuaranteeReport | None] = [*lottery.guarantees] or [None] * len(names)
     return [
         GuaranteeState(
-            *(name, level),
-            None if report is None else report.reached,
-            None if report is None else report.price,
-            *((None, None, None) if interval is None else interval),
+            name,
+            level,
+            expected=None if report is None else report.reached,
+            price=None if report is None else report.price,
+            realised=None if interval is None else interval.estimate,
+            low=None if interval is None else interval.low,
+            high=None if interval is None else interval.high,
             is_kept=None if interval is None else interval.high >= level,
         )
         for name, level, report, interval in zip(names, levels, solved, realised, strict=True)
