@@ -25,10 +25,10 @@ def compare_command(
         list[str] | None,
         typer.Option(
             help="Suites to run: table1, table1-equal, table1-nash, synthetic, graded, low-clicks, "
-            "many-items, conflict, conflict-nash, position-based, cascade, item-jumps, item-drift, "
-            "turnover, linear-context, logistic-context, reproductions (of the policies' own papers) or "
-            "all; the TOML file of a problem; or MODULE:NAME of a problem in Python. Repeat or separate with "
-            "commas.",
+            "many-items, conflict, conflict-nash, conflict-lottery, maximin-lottery, exposure, "
+            "position-based, cascade, item-jumps, item-drift, turnover, linear-context, logistic-context, "
+            "reproductions (of the policies' own papers) or all; the TOML file of a problem; or MODULE:NAME "
+            "of a problem in Python. Repeat or separate with commas.",
             show_default="all",
         ),
     ] = None,

@@ -27,7 +27,7 @@ def reproduce_command(
         typer.Argument(
             metavar="NAME",
             help="Studies to run: synthetic, kdd2012, table1, table2, regret-order, lemmas, lock-in, "
-            "lotteries (an addition to the paper), or all.",
+            "lotteries or all. The study of lotteries is an addition to the paper.",
             show_default="all",
         ),
     ] = None,

@@ -66,8 +66,7 @@ def simulate_command(
     treatment: Annotated[
         list[str] | None,
         typer.Option(
-            help="personalized, equal (one ranking for all) or equal-lottery (one lottery over rankings for "
-            "all); repeat or separate with commas for several.",
+            help="personalized, equal or equal-lottery; repeat or separate with commas for several.",
             show_default="personalized; without --policy, personalized and equal",
         ),
     ] = None,
