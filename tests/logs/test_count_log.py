@@ -452,7 +452,7 @@ def test_users_without_a_row_in_the_user_table_are_bad_rows() -> None:
         ),
         (USERS.assign(item="a"), None, "user table must have no column of the log but the user, got 'item'"),
         (USERS.rename(columns={"user_id": "who"}), None, "user table must have the column user_id"),
-        (USERS, LogColumns(user="nobody"), "user column must be one of"),
+        (USERS, LogColumns(user="absent"), "user column must be one of"),
         ("nothing.csv", None, "user table must be a file"),
     ],
 )
