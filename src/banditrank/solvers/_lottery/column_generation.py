@@ -54,10 +54,14 @@ Integers = NDArray[np.int64]
 # whose value is always 0, and the penalty relative to the value's scale. After it: value, upper bound, θ.
 GAP, CONSTANT, PENALTY, VALUE, BOUND, FACTOR = range(6)
 # Indices of LotteryHandle.counts: rankings of the lottery; assignments of the last call; 1 if the columns of
-# the last call may be used; 1 for objectives without bonuses and guarantees.
-N_RANKINGS, ASSIGNMENTS, IS_WARM, IS_PLAIN = range(4)
+# the last call may be used; 1 for objectives without bonuses and guarantees; the goal of the last call.
+N_RANKINGS, ASSIGNMENTS, IS_WARM, IS_PLAIN, GOAL = range(5)
+# Indices of Generation.sizes: rows of probabilities that sum to 1; rows for the minimum over types; columns
+# that are not rankings: surpluses of rows, the minimum, θ and its slack.
+N_CONVEX, N_MINIMA, N_SPECIAL = range(3)
 
 OPTIMISE, MAXIMISE_FACTOR = range(2)  # goals of a call
+EVERYONE = np.int64(0)  # the owner of rankings for all types; no literal, which would be compiled on its own
 
 _SMOOTHING = 0.5  # weight of the point of the best bound
 _COVERED = 0.05  # share of its personalized value below which a start has the type's own ranking, too
@@ -83,7 +87,8 @@ class Generation(NamedTuple):
     prices: Floats  # (types of maximin + guarantees,) y at which to price
     best_prices: Floats  # those of the best bound
     numbers: Floats  # (6,)
-    counts: Integers  # (4,)
+    counts: Integers  # (5,)
+    sizes: Integers  # (3,)
     support: Integers  # (S,) columns of the lottery
     probabilities: Floats  # (S,)
 
@@ -113,7 +118,7 @@ class LotteryHandle(NamedTuple):
     values: Floats  # (N,) expected value of each type
     prices: Floats  # (types of maximin + guarantees,) duals
     numbers: Floats  # (6,)
-    counts: Integers  # (4,)
+    counts: Integers  # (5,)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a lottery solver cannot be copied: it contains addresses")
@@ -155,11 +160,12 @@ def bind_lottery(
     n, m, k = n_user_types, n_items, n_positions
     rows = no_guarantees(m) if guarantees is None else guarantees
     n_convex = n if is_personalized else 1
-    n_priced = (n if utility.code == MINIMUM else 0) + rows.levels.size
+    n_minima = n if utility.code == MINIMUM else 0
+    n_priced = n_minima + rows.levels.size
     n_rows = n_convex + n_priced + (1 if rows.levels.size else 0)
-    special = n_priced + (1 if utility.code == MINIMUM else 0) + (2 if rows.levels.size else 0)
+    n_special = n_priced + (1 if n_minima else 0) + (2 if rows.levels.size else 0)
     least = 2 * (n_rows + n) + 8
-    n_columns = special + (max(least, 6 * (n_rows + n) + 200) if capacity is None else max(least, capacity))
+    n_columns = n_special + (max(least, 6 * (n_rows + n) + 200) if capacity is None else max(least, capacity))
     generation = Generation(
         Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m)),
         MasterObjective(utility, np.zeros(n), np.zeros(n)),
@@ -170,7 +176,8 @@ def bind_lottery(
         np.zeros((n_columns, k), dtype=np.uintp),
         np.zeros(n_columns, dtype=np.int64),
         *(np.zeros(n), np.zeros(n), np.zeros(n_priced), np.zeros(n_priced), np.zeros(6)),
-        np.zeros(4, dtype=np.int64),
+        np.zeros(5, dtype=np.int64),
+        np.array([n_convex, n_minima, n_special]),
         np.zeros(n_rows + n + 2, dtype=np.int64),
         np.zeros(n_rows + n + 2),
     )
@@ -242,7 +249,8 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
     """Search for a lottery: the native function of `search_lottery`."""
     state = load_arguments(pointer)[0]
     master, numbers = state.master, state.numbers
-    _load(state, goal)
+    state.counts[GOAL] = goal
+    _load(state)
     if not _start_warm(state):
         _start_cold(state)
     state.counts[ASSIGNMENTS] = 0
@@ -251,25 +259,25 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
     tolerance = 1e-3 * scale
     while True:
         is_solved = improve_master(state.objective, master, tolerance)
-        value = _value(state, goal)
-        unit = gap_unit(state.objective.utility, value + numbers[CONSTANT]) if goal == OPTIMISE else 1.0
+        value = _value(state)
+        unit = gap_unit(state.objective.utility, value + numbers[CONSTANT]) if state.counts[GOAL] == OPTIMISE else 1.0
         target = numbers[GAP] * unit
-        is_whole = goal == OPTIMISE and _factor(state) >= 1.0 - 1e-12
+        is_whole = state.counts[GOAL] == OPTIMISE and _factor(state) >= 1.0 - 1e-12
         if is_whole and bound - value <= target:
             break
-        if goal == MAXIMISE_FACTOR and (value >= 1.0 or bound - value <= target):
+        if state.counts[GOAL] == MAXIMISE_FACTOR and (value >= 1.0 or bound - value <= target):
             break
         if state.counts[ASSIGNMENTS] >= max_assignments:
             break
         _move_points(state, 0.0 if is_pure or bound == np.inf else _SMOOTHING)
-        reached = _price(state, goal)
+        reached = _price(state)
         state.counts[ASSIGNMENTS] += 1
         if reached < bound:
             bound = reached
             _keep_points(state)
         if is_whole and bound - value <= target:
             break
-        if _add_columns(state, goal):
+        if _add_columns(state):
             is_pure = False
         elif not is_pure:
             is_pure = True
@@ -283,32 +291,14 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
         if not is_whole:  # the penalty of what is missing of θ is slack, too
             slack = max(slack, 0.0) + numbers[PENALTY] * scale * (1.0 - _factor(state))
         tolerance = 0.05 * max(slack, target)
-    if goal == OPTIMISE and not is_whole:
+    if state.counts[GOAL] == OPTIMISE and not is_whole:
         bound += _relief(state)
     numbers[VALUE], numbers[BOUND], numbers[FACTOR] = value, bound, _factor(state)
     _read_lottery(state)
 
 
-@inlined
-def _n_convex(state: Generation) -> int:
-    return state.objective.weights.size if state.is_personalized else 1
-
-
-@inlined
-def _n_types(state: Generation) -> int:
-    """Return the number of rows for the minimum over types."""
-    return state.objective.weights.size if state.objective.utility.code == MINIMUM else 0
-
-
-@inlined
-def _n_special(state: Generation) -> int:
-    """Return the number of columns that are not rankings: surpluses of rows, the minimum, θ and its slack."""
-    n_types, n_guarantees = _n_types(state), state.guarantees.levels.size
-    return n_types + n_guarantees + (1 if n_types > 0 else 0) + (2 if n_guarantees > 0 else 0)
-
-
 @internal
-def _load(state: Generation, goal: int) -> None:
+def _load(state: Generation) -> None:
     """Compute all that depends on the instance: objective, special columns, and the columns of rankings."""
     instance, objective, master, levels = (
         state.instance,
@@ -327,14 +317,14 @@ def _load(state: Generation, goal: int) -> None:
             appeal = max(appeal, instance.means[i, j])
         for k in range(instance.preferences.shape[1]):
             looks += instance.preferences[i, k]
-        counts = instance.weights[i] > 0.0 and looks * appeal > 0.0 and goal == OPTIMISE
+        counts = instance.weights[i] > 0.0 and looks * appeal > 0.0 and state.counts[GOAL] == OPTIMISE
         objective.weights[i] = instance.weights[i] if counts else 0.0
         objective.floors[i] = lowest_point(objective.utility, looks, appeal) if counts else 1.0
-    first, n_types, n_guarantees = _n_convex(state), _n_types(state), levels.size
+    first, n_types, n_guarantees = state.sizes[N_CONVEX], state.sizes[N_MINIMA], levels.size
     last = master.right.size - 1
     for row in range(master.right.size):
         master.right[row] = 1.0 if row < first or (row == last and n_guarantees > 0) else 0.0
-    n_special = _n_special(state)
+    n_special = state.sizes[N_SPECIAL]
     for c in range(n_special):
         master.profits[c] = 0.0
         for i in range(objective.weights.size):
@@ -347,7 +337,7 @@ def _load(state: Generation, goal: int) -> None:
         minimum = n_types + n_guarantees
         for i in range(n_types):
             master.rows[first + i, minimum] = -1.0
-        master.profits[minimum] = 1.0 if goal == OPTIMISE else 0.0
+        master.profits[minimum] = 1.0 if state.counts[GOAL] == OPTIMISE else 0.0
     if n_guarantees > 0:
         for c in range(n_guarantees):
             missing = _perturbation(levels[c], c)
@@ -355,12 +345,12 @@ def _load(state: Generation, goal: int) -> None:
             master.rows[first + n_types + c, n_special - 2] = -levels[c] - missing
         master.rows[last, n_special - 2] = 1.0
         master.rows[last, n_special - 1] = 1.0
-        is_factor = goal == MAXIMISE_FACTOR
+        is_factor = state.counts[GOAL] == MAXIMISE_FACTOR
         master.profits[n_special - 2] = 1.0 if is_factor else state.numbers[PENALTY] * _value_scale(state)
     if state.counts[IS_WARM] == 0:
         master.counts[N_COLUMNS] = n_special
     for c in range(n_special, master.counts[N_COLUMNS]):
-        _write_column(state, c, goal)
+        _write_column(state, c)
 
 
 @inlined
@@ -392,11 +382,11 @@ def _value_scale(state: Generation) -> float:
 
 
 @internal
-def _write_column(state: Generation, column: int, goal: int) -> None:
+def _write_column(state: Generation, column: int) -> None:
     """Compute a ranking's values, and its coefficients in the rows."""
     instance, master, owner = state.instance, state.master, state.owners[column]
     ranking = state.rankings[column]
-    first, n_types = _n_convex(state), _n_types(state)
+    first, n_types = state.sizes[N_CONVEX], state.sizes[N_MINIMA]
     for row in range(master.right.size):
         master.rows[row, column] = 0.0
     master.rows[owner, column] = 1.0
@@ -408,7 +398,7 @@ def _write_column(state: Generation, column: int, goal: int) -> None:
         master.values[i, column] = value
         if n_types > 0:  # a type without weight has no part in the minimum
             master.rows[first + i, column] = value if instance.weights[i] > 0.0 else 1e6 * _largest(state)
-    has_bonuses = goal == OPTIMISE and not state.is_personalized
+    has_bonuses = state.counts[GOAL] == OPTIMISE and not state.is_personalized
     master.profits[column] = bonus_of(instance, ranking) if has_bonuses else 0.0
     rows = state.guarantees
     if rows.levels.size > 0:
@@ -451,8 +441,8 @@ def _start_warm(state: Generation) -> bool:
 def _start_cold(state: Generation) -> None:
     """Start from one ranking, or one of each type; add those of types that it gives almost nothing."""
     master, pricing, instance = state.master, state.pricing, state.instance
-    n, first, n_types = instance.weights.size, _n_convex(state), _n_types(state)
-    n_guarantees, n_special = state.guarantees.levels.size, _n_special(state)
+    n, first, n_types = instance.weights.size, state.sizes[N_CONVEX], state.sizes[N_MINIMA]
+    n_guarantees, n_special = state.guarantees.levels.size, state.sizes[N_SPECIAL]
     for c in range(master.places.size):
         master.places[c] = NONBASIC
         master.amounts[c] = 0.0
@@ -470,9 +460,11 @@ def _start_cold(state: Generation) -> None:
                 state.points[i] = max(0.7 * pricing.bests[i], state.objective.floors[i])
         if state.objective.utility.code != MINIMUM:
             take_tangent(state.objective.utility, state.objective.weights, state.points, 0, pricing.slopes)
-        price_rankings(instance, state.guarantees, pricing, 0, 1)
+        price_rankings(
+            instance, state.guarantees, pricing, state.is_personalized, state.counts[GOAL] == OPTIMISE
+        )
     for owner in range(first):
-        master.basis[owner] = _find_or_add(state, pricing.rankings[owner], owner, OPTIMISE)
+        master.basis[owner] = _find_or_add(state, pricing.rankings[owner], owner)
         master.places[master.basis[owner]] = owner
     if n_types > 0:
         worst = 0
@@ -502,7 +494,7 @@ def _cover_types(state: Generation) -> None:
     for i in range(state.objective.weights.size):
         if state.objective.weights[i] > 0.0 and master.values[i, start] < _COVERED * pricing.bests[i]:
             write_best_ranking(state.instance, pricing, i, pricing.rankings[0])
-            column = _find_or_add(state, pricing.rankings[0], 0, OPTIMISE)
+            column = _find_or_add(state, pricing.rankings[0], EVERYONE)
             if master.places[column] == NONBASIC:
                 master.supers[master.counts[N_SUPERS]] = column
                 master.places[column] = SUPERBASIC
@@ -512,9 +504,9 @@ def _cover_types(state: Generation) -> None:
 
 
 @internal
-def _find_or_add(state: Generation, ranking: NDArray[np.uintp], owner: int, goal: int) -> int:
+def _find_or_add(state: Generation, ranking: NDArray[np.uintp], owner: int) -> int:
     """Return the column of a ranking; a new one replaces the worst nonbasic column if there is no room."""
-    master, n_special = state.master, _n_special(state)
+    master, n_special = state.master, state.sizes[N_SPECIAL]
     count = master.counts[N_COLUMNS]
     for c in range(n_special, count):
         is_same = state.owners[c] == owner
@@ -539,17 +531,17 @@ def _find_or_add(state: Generation, ranking: NDArray[np.uintp], owner: int, goal
     master.places[place] = NONBASIC
     master.amounts[place] = 0.0
     master.reduced[place] = 0.0
-    _write_column(state, place, goal)
+    _write_column(state, place)
     return int(place)
 
 
 @internal
-def _add_columns(state: Generation, goal: int) -> bool:
+def _add_columns(state: Generation) -> bool:
     """Add the rankings of the last pricing; return whether one of them is new."""
     is_new = False
-    for owner in range(_n_convex(state)):
+    for owner in range(state.sizes[N_CONVEX]):
         before = state.master.counts[N_COLUMNS]
-        column = _find_or_add(state, state.pricing.rankings[owner], owner, goal)
+        column = _find_or_add(state, state.pricing.rankings[owner], owner)
         is_full = before == state.master.places.size
         is_new |= column == before or (is_full and state.master.reduced[column] == 0.0)
     return is_new
@@ -560,27 +552,27 @@ def _factor(state: Generation) -> float:
     """Return θ; 1 without guarantees."""
     if state.guarantees.levels.size == 0:
         return 1.0
-    return float(state.master.amounts[_n_special(state) - 2])
+    return float(state.master.amounts[state.sizes[N_SPECIAL] - 2])
 
 
 @internal
 def _relief(state: Generation) -> float:
     """Return by how much the best bound rises if all levels are multiplied by θ, which the mixture keeps."""
-    paid, n_types = 0.0, _n_types(state)
+    paid, n_types = 0.0, state.sizes[N_MINIMA]
     for c in range(state.guarantees.levels.size):
         paid += state.best_prices[n_types + c] * state.guarantees.levels[c]
     return max(0.0, 1.0 - _factor(state)) * paid
 
 
 @internal
-def _value(state: Generation, goal: int) -> float:
+def _value(state: Generation) -> float:
     """Return the value of the mixture, without the penalty; θ if that is to be maximised."""
-    if goal == MAXIMISE_FACTOR:
+    if state.counts[GOAL] == MAXIMISE_FACTOR:
         return _factor(state)
     master = state.master
     mix(master)
     total = height_of(state.objective, master.mixture)
-    skipped = _n_special(state) - 2 if state.guarantees.levels.size > 0 else -1
+    skipped = state.sizes[N_SPECIAL] - 2 if state.guarantees.levels.size > 0 else -1
     for c in range(master.counts[N_COLUMNS]):
         if master.amounts[c] > 0.0 and c != skipped:
             total += master.amounts[c] * master.profits[c]
@@ -590,7 +582,7 @@ def _value(state: Generation, goal: int) -> float:
 @internal
 def _move_points(state: Generation, smoothing: float) -> None:
     """Move the point of pricing to the master's, or to a mean of it and the point of the best bound."""
-    master, first = state.master, _n_convex(state)
+    master, first = state.master, state.sizes[N_CONVEX]
     for i in range(state.points.size):
         point = (1.0 - smoothing) * master.mixture[i] + smoothing * state.best_points[i]
         state.points[i] = max(point, state.objective.floors[i])
@@ -608,18 +600,18 @@ def _keep_points(state: Generation) -> None:
 
 
 @internal
-def _price(state: Generation, goal: int) -> float:
+def _price(state: Generation) -> float:
     """Price rankings at the current point; return the upper bound that they prove."""
     pricing, objective, rows = state.pricing, state.objective, state.guarantees
-    n, n_types, n_guarantees = objective.weights.size, _n_types(state), rows.levels.size
+    n, n_types, n_guarantees = objective.weights.size, state.sizes[N_MINIMA], rows.levels.size
     tangent = Tangent(0.0, 0.0, False)
-    if n_types > 0 or goal == MAXIMISE_FACTOR:
+    if n_types > 0 or state.counts[GOAL] == MAXIMISE_FACTOR:
         mass = 0.0
         for i in range(n_types):
             pricing.slopes[i] = state.prices[i] if state.instance.weights[i] > 0.0 else 0.0
             mass += pricing.slopes[i]
         for i in range(n):
-            if goal == MAXIMISE_FACTOR:
+            if state.counts[GOAL] == MAXIMISE_FACTOR:
                 pricing.slopes[i] = 0.0
             else:
                 pricing.slopes[i] /= mass
@@ -637,10 +629,10 @@ def _price(state: Generation, goal: int) -> float:
         start = n_guarantees - rows.user_types.size
         for c in range(rows.user_types.size):
             pricing.slopes[rows.user_types[c]] += prices[start + c]
-    with_bonuses = 1 if goal == OPTIMISE else 0
-    is_personalized = 1 if state.is_personalized else 0
-    total = price_rankings(state.instance, rows, pricing, is_personalized, with_bonuses)
-    if goal == MAXIMISE_FACTOR:
+    total = price_rankings(
+        state.instance, rows, pricing, state.is_personalized, state.counts[GOAL] == OPTIMISE
+    )
+    if state.counts[GOAL] == MAXIMISE_FACTOR:
         return (total + missing) / (paid + missing) * (1.0 + 4.0 * (n_guarantees + 8) * ROUNDING)
     total = total - paid + (n_guarantees + 8) * ROUNDING * paid
     return bound_at(objective.utility, tangent, total, n + n_guarantees)
@@ -649,14 +641,14 @@ def _price(state: Generation, goal: int) -> float:
 @internal
 def _read_lottery(state: Generation) -> None:
     """Write the rankings with a positive probability, and the prices of the master."""
-    master, n_special = state.master, _n_special(state)
+    master, n_special = state.master, state.sizes[N_SPECIAL]
     count = 0
     for c in range(n_special, master.counts[N_COLUMNS]):
         if master.amounts[c] > _MIN_PROBABILITY and count < state.support.size:
             state.support[count] = c
             state.probabilities[count] = master.amounts[c]
             count += 1
-    for owner in range(_n_convex(state)):
+    for owner in range(state.sizes[N_CONVEX]):
         total = 0.0
         for s in range(count):
             if state.owners[state.support[s]] == owner:

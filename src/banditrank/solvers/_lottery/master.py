@@ -21,7 +21,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 N_COLUMNS, N_SUPERS, PIVOTS, STALLED = range(4)  # indices of Master.counts
-NONBASIC, SUPERBASIC = -1, -2  # values of Master.places of columns without a row
+# Values of Master.places of columns without a row; no literals, for each of which formulas would be compiled again.
+NONBASIC, SUPERBASIC = np.int64(-1), np.int64(-2)
 
 _MAX_STEPS = 2000
 _NEGLIGIBLE = 1e-24  # relative gain of a step that rounding errors hide
@@ -399,7 +400,7 @@ def _move(objective: MasterObjective, master: Master, is_flat: int) -> bool:
             total += step[s] * master.bends[s, i]
         master.drift[i] = total
     # The first amount that reaches 0: a superbasic column, or a basic one in n_supers + its row.
-    length, blocks, size = np.inf, -1, 0.0
+    length, blocks, size = np.inf, NONBASIC, 0.0
     for s in range(n_supers):
         if step[s] < 0.0:
             reach = master.amounts[master.supers[s]] / -step[s]
@@ -472,7 +473,7 @@ def _search_line(
 def _pivot(master: Master, place: int) -> bool:
     """Replace the basic column of a row, whose amount is 0, by a superbasic one."""
     tableau, inverse, n_rows = master.tableau, master.inverse, master.basis.size
-    enters = -1
+    enters = NONBASIC
     for s in range(master.counts[N_SUPERS]):
         if enters < 0 or abs(tableau[s, place]) > abs(tableau[enters, place]):
             enters = s
