@@ -34,6 +34,11 @@ def worst_rankings(problem: Problem) -> NDArray[np.intp]:
     return np.argsort(problem.item_means, axis=1)[:, : problem.n_positions]
 
 
+def worst_ranking(problem: Problem) -> NDArray[np.intp]:
+    """Return the ranking of the worst items for all, shape (K,)."""
+    return np.argsort(problem.arrival_rates @ problem.item_means)[: problem.n_positions]
+
+
 POLICIES: dict[str, MakePolicy] = {
     "greedy personalized": lambda _: GreedyRank(coefficient=1.0),
     "greedy that always explores": lambda _: GreedyRank(schedule=schedules.constant(coefficient=1.0)),
@@ -63,7 +68,7 @@ POLICIES: dict[str, MakePolicy] = {
     "type-blind wrapper": lambda _: TypeBlind(UCBRank(coefficient=0.5)),
     "conservative": lambda problem: Conservative(UCBRank(coefficient=0.5), worst_rankings(problem)),
     "conservative equal": lambda problem: Conservative(
-        UCBRank(coefficient=0.5, treatment="equal"), worst_rankings(problem)[:1], alpha=0.3
+        UCBRank(coefficient=0.5, treatment="equal"), worst_ranking(problem), alpha=0.3
     ),
     "conservative with a policy": lambda _: Conservative(UCBRank(coefficient=0.5), CTS()),
     "fixed": lambda problem: FixedRanking(worst_rankings(problem)),

@@ -250,34 +250,34 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
     state = load_arguments(pointer)[0]
     master, numbers = state.master, state.numbers
     state.counts[GOAL] = goal
-    _load(state)
-    if not _start_warm(state):
-        _start_cold(state)
+    _load(pointer)
+    if not _start_warm(pointer):
+        _start_cold(pointer)
     state.counts[ASSIGNMENTS] = 0
     bound, is_pure, stuck = np.inf, True, 0
-    scale = _value_scale(state)
+    scale = _value_scale(pointer)
     tolerance = 1e-3 * scale
     while True:
         is_solved = improve_master(state.objective, master, tolerance)
-        value = _value(state)
+        value = _value(pointer)
         unit = gap_unit(state.objective.utility, value + numbers[CONSTANT]) if state.counts[GOAL] == OPTIMISE else 1.0
         target = numbers[GAP] * unit
-        is_whole = state.counts[GOAL] == OPTIMISE and _factor(state) >= 1.0 - 1e-12
+        is_whole = state.counts[GOAL] == OPTIMISE and _factor(pointer) >= 1.0 - 1e-12
         if is_whole and bound - value <= target:
             break
         if state.counts[GOAL] == MAXIMISE_FACTOR and (value >= 1.0 or bound - value <= target):
             break
         if state.counts[ASSIGNMENTS] >= max_assignments:
             break
-        _move_points(state, 0.0 if is_pure or bound == np.inf else _SMOOTHING)
-        reached = _price(state)
+        _move_points(pointer, 0.0 if is_pure or bound == np.inf else _SMOOTHING)
+        reached = _price(pointer)
         state.counts[ASSIGNMENTS] += 1
         if reached < bound:
             bound = reached
-            _keep_points(state)
+            _keep_points(pointer)
         if is_whole and bound - value <= target:
             break
-        if _add_columns(state):
+        if _add_columns(pointer):
             is_pure = False
         elif not is_pure:
             is_pure = True
@@ -289,17 +289,18 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
             continue
         slack = bound - value if bound < np.inf else scale
         if not is_whole:  # the penalty of what is missing of θ is slack, too
-            slack = max(slack, 0.0) + numbers[PENALTY] * scale * (1.0 - _factor(state))
+            slack = max(slack, 0.0) + numbers[PENALTY] * scale * (1.0 - _factor(pointer))
         tolerance = 0.05 * max(slack, target)
     if state.counts[GOAL] == OPTIMISE and not is_whole:
-        bound += _relief(state)
-    numbers[VALUE], numbers[BOUND], numbers[FACTOR] = value, bound, _factor(state)
-    _read_lottery(state)
+        bound += _relief(pointer)
+    numbers[VALUE], numbers[BOUND], numbers[FACTOR] = value, bound, _factor(pointer)
+    _read_lottery(pointer)
 
 
 @internal
-def _load(state: Generation) -> None:
+def _load(pointer: Any) -> None:
     """Compute all that depends on the instance: objective, special columns, and the columns of rankings."""
+    state: Generation = load_arguments(pointer)[0]
     instance, objective, master, levels = (
         state.instance,
         state.objective,
@@ -346,11 +347,11 @@ def _load(state: Generation) -> None:
         master.rows[last, n_special - 2] = 1.0
         master.rows[last, n_special - 1] = 1.0
         is_factor = state.counts[GOAL] == MAXIMISE_FACTOR
-        master.profits[n_special - 2] = 1.0 if is_factor else state.numbers[PENALTY] * _value_scale(state)
+        master.profits[n_special - 2] = 1.0 if is_factor else state.numbers[PENALTY] * _value_scale(pointer)
     if state.counts[IS_WARM] == 0:
         master.counts[N_COLUMNS] = n_special
     for c in range(n_special, master.counts[N_COLUMNS]):
-        _write_column(state, c)
+        _write_column(pointer, c)
 
 
 @inlined
@@ -364,8 +365,9 @@ def _perturbation(level: float, c: int) -> float:
 
 
 @internal
-def _value_scale(state: Generation) -> float:
+def _value_scale(pointer: Any) -> float:
     """Return the scale of values: Σ_i w_i f'(u_i) u_i at the personalized values, or the largest of these."""
+    state: Generation = load_arguments(pointer)[0]
     total, largest = 0.0, 0.0
     for i in range(state.objective.weights.size):
         largest = max(largest, state.pricing.bests[i])
@@ -382,8 +384,9 @@ def _value_scale(state: Generation) -> float:
 
 
 @internal
-def _write_column(state: Generation, column: int) -> None:
+def _write_column(pointer: Any, column: int) -> None:
     """Compute a ranking's values, and its coefficients in the rows."""
+    state: Generation = load_arguments(pointer)[0]
     instance, master, owner = state.instance, state.master, state.owners[column]
     ranking = state.rankings[column]
     first, n_types = state.sizes[N_CONVEX], state.sizes[N_MINIMA]
@@ -397,7 +400,7 @@ def _write_column(state: Generation, column: int) -> None:
                 value += instance.preferences[i, k] * instance.means[i, ranking[k]]
         master.values[i, column] = value
         if n_types > 0:  # a type without weight has no part in the minimum
-            master.rows[first + i, column] = value if instance.weights[i] > 0.0 else 1e6 * _largest(state)
+            master.rows[first + i, column] = value if instance.weights[i] > 0.0 else 1e6 * _largest(pointer)
     has_bonuses = state.counts[GOAL] == OPTIMISE and not state.is_personalized
     master.profits[column] = bonus_of(instance, ranking) if has_bonuses else 0.0
     rows = state.guarantees
@@ -416,7 +419,8 @@ def _write_column(state: Generation, column: int) -> None:
 
 
 @inlined
-def _largest(state: Generation) -> float:
+def _largest(pointer: Any) -> float:
+    state: Generation = load_arguments(pointer)[0]
     largest = 1e-300
     for i in range(state.pricing.bests.size):
         largest = max(largest, state.pricing.bests[i])
@@ -424,8 +428,9 @@ def _largest(state: Generation) -> float:
 
 
 @internal
-def _start_warm(state: Generation) -> bool:
+def _start_warm(pointer: Any) -> bool:
     """Start from the basis of the last call; return False if there is none, or it is not feasible."""
+    state: Generation = load_arguments(pointer)[0]
     master = state.master
     if state.counts[IS_WARM] == 0 or not factorise(master):
         return False
@@ -438,8 +443,9 @@ def _start_warm(state: Generation) -> bool:
 
 
 @internal
-def _start_cold(state: Generation) -> None:
+def _start_cold(pointer: Any) -> None:
     """Start from one ranking, or one of each type; add those of types that it gives almost nothing."""
+    state: Generation = load_arguments(pointer)[0]
     master, pricing, instance = state.master, state.pricing, state.instance
     n, first, n_types = instance.weights.size, state.sizes[N_CONVEX], state.sizes[N_MINIMA]
     n_guarantees, n_special = state.guarantees.levels.size, state.sizes[N_SPECIAL]
@@ -464,7 +470,7 @@ def _start_cold(state: Generation) -> None:
             instance, state.guarantees, pricing, state.is_personalized, state.counts[GOAL] == OPTIMISE
         )
     for owner in range(first):
-        master.basis[owner] = _find_or_add(state, pricing.rankings[owner], owner)
+        master.basis[owner] = _find_or_add(pointer, pricing.rankings[owner], owner)
         master.places[master.basis[owner]] = owner
     if n_types > 0:
         worst = 0
@@ -482,19 +488,20 @@ def _start_cold(state: Generation) -> None:
     for place in range(first, master.basis.size):
         master.places[master.basis[place]] = place
     if not state.is_personalized and state.objective.utility.code != MINIMUM:
-        _cover_types(state)
+        _cover_types(pointer)
     factorise(master)
 
 
 @internal
-def _cover_types(state: Generation) -> None:
+def _cover_types(pointer: Any) -> None:
     """Give weight to the rankings of types whose value at the start is near 0: f may have a pole there."""
+    state: Generation = load_arguments(pointer)[0]
     master, pricing = state.master, state.pricing
     start = master.basis[0]
     for i in range(state.objective.weights.size):
         if state.objective.weights[i] > 0.0 and master.values[i, start] < _COVERED * pricing.bests[i]:
             write_best_ranking(state.instance, pricing, i, pricing.rankings[0])
-            column = _find_or_add(state, pricing.rankings[0], EVERYONE)
+            column = _find_or_add(pointer, pricing.rankings[0], EVERYONE)
             if master.places[column] == NONBASIC:
                 master.supers[master.counts[N_SUPERS]] = column
                 master.places[column] = SUPERBASIC
@@ -504,8 +511,9 @@ def _cover_types(state: Generation) -> None:
 
 
 @internal
-def _find_or_add(state: Generation, ranking: NDArray[np.uintp], owner: int) -> int:
+def _find_or_add(pointer: Any, ranking: NDArray[np.uintp], owner: int) -> int:
     """Return the column of a ranking; a new one replaces the worst nonbasic column if there is no room."""
+    state: Generation = load_arguments(pointer)[0]
     master, n_special = state.master, state.sizes[N_SPECIAL]
     count = master.counts[N_COLUMNS]
     for c in range(n_special, count):
@@ -531,44 +539,48 @@ def _find_or_add(state: Generation, ranking: NDArray[np.uintp], owner: int) -> i
     master.places[place] = NONBASIC
     master.amounts[place] = 0.0
     master.reduced[place] = 0.0
-    _write_column(state, place)
+    _write_column(pointer, place)
     return int(place)
 
 
 @internal
-def _add_columns(state: Generation) -> bool:
+def _add_columns(pointer: Any) -> bool:
     """Add the rankings of the last pricing; return whether one of them is new."""
+    state: Generation = load_arguments(pointer)[0]
     is_new = False
     for owner in range(state.sizes[N_CONVEX]):
         before = state.master.counts[N_COLUMNS]
-        column = _find_or_add(state, state.pricing.rankings[owner], owner)
+        column = _find_or_add(pointer, state.pricing.rankings[owner], owner)
         is_full = before == state.master.places.size
         is_new |= column == before or (is_full and state.master.reduced[column] == 0.0)
     return is_new
 
 
 @inlined
-def _factor(state: Generation) -> float:
+def _factor(pointer: Any) -> float:
     """Return θ; 1 without guarantees."""
+    state: Generation = load_arguments(pointer)[0]
     if state.guarantees.levels.size == 0:
         return 1.0
     return float(state.master.amounts[state.sizes[N_SPECIAL] - 2])
 
 
 @internal
-def _relief(state: Generation) -> float:
+def _relief(pointer: Any) -> float:
     """Return by how much the best bound rises if all levels are multiplied by θ, which the mixture keeps."""
+    state: Generation = load_arguments(pointer)[0]
     paid, n_types = 0.0, state.sizes[N_MINIMA]
     for c in range(state.guarantees.levels.size):
         paid += state.best_prices[n_types + c] * state.guarantees.levels[c]
-    return max(0.0, 1.0 - _factor(state)) * paid
+    return max(0.0, 1.0 - _factor(pointer)) * paid
 
 
 @internal
-def _value(state: Generation) -> float:
+def _value(pointer: Any) -> float:
     """Return the value of the mixture, without the penalty; θ if that is to be maximised."""
+    state: Generation = load_arguments(pointer)[0]
     if state.counts[GOAL] == MAXIMISE_FACTOR:
-        return _factor(state)
+        return _factor(pointer)
     master = state.master
     mix(master)
     total = height_of(state.objective, master.mixture)
@@ -580,8 +592,9 @@ def _value(state: Generation) -> float:
 
 
 @internal
-def _move_points(state: Generation, smoothing: float) -> None:
+def _move_points(pointer: Any, smoothing: float) -> None:
     """Move the point of pricing to the master's, or to a mean of it and the point of the best bound."""
+    state: Generation = load_arguments(pointer)[0]
     master, first = state.master, state.sizes[N_CONVEX]
     for i in range(state.points.size):
         point = (1.0 - smoothing) * master.mixture[i] + smoothing * state.best_points[i]
@@ -592,7 +605,8 @@ def _move_points(state: Generation, smoothing: float) -> None:
 
 
 @internal
-def _keep_points(state: Generation) -> None:
+def _keep_points(pointer: Any) -> None:
+    state: Generation = load_arguments(pointer)[0]
     for i in range(state.points.size):
         state.best_points[i] = state.points[i]
     for c in range(state.prices.size):
@@ -600,8 +614,9 @@ def _keep_points(state: Generation) -> None:
 
 
 @internal
-def _price(state: Generation) -> float:
+def _price(pointer: Any) -> float:
     """Price rankings at the current point; return the upper bound that they prove."""
+    state: Generation = load_arguments(pointer)[0]
     pricing, objective, rows = state.pricing, state.objective, state.guarantees
     n, n_types, n_guarantees = objective.weights.size, state.sizes[N_MINIMA], rows.levels.size
     tangent = Tangent(0.0, 0.0, False)
@@ -639,8 +654,9 @@ def _price(state: Generation) -> float:
 
 
 @internal
-def _read_lottery(state: Generation) -> None:
+def _read_lottery(pointer: Any) -> None:
     """Write the rankings with a positive probability, and the prices of the master."""
+    state: Generation = load_arguments(pointer)[0]
     master, n_special = state.master, state.sizes[N_SPECIAL]
     count = 0
     for c in range(n_special, master.counts[N_COLUMNS]):
@@ -658,4 +674,4 @@ def _read_lottery(state: Generation) -> None:
                 state.probabilities[s] /= total
     state.counts[N_RANKINGS] = count
     state.counts[IS_WARM] = 1
-    _move_points(state, 0.0)
+    _move_points(pointer, 0.0)
