@@ -144,7 +144,8 @@ def _mean_ends(
     z_squared = NormalDist().inv_cdf((1 + level) / 2) ** 2
     own = variances[candidates == looks.argmax()][0]
 
-    examined = displays * looks  # (M, K)
+    # (M, K), always by rows: with one position it would be anyway, and be compiled once more.
+    examined = np.ascontiguousarray(displays * looks)
 
     def own_variances(x: Floats) -> Floats:
         sums = np.empty(x.size)

@@ -775,7 +775,8 @@ def fit_position_based_means(
         posterior.weighted_displays[i],
         posterior.prior.shapes[i] + posterior.weighted_rewards[i],
         posterior.prior.looks[i],
-        *(preferences, kappas, clicks, misses),
+        np.ascontiguousarray(preferences),  # with one position they would be, and be compiled once more
+        *(kappas, clicks, misses),
     )
 
 

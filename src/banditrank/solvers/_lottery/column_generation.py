@@ -260,7 +260,11 @@ def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:
     while True:
         is_solved = improve_master(state.objective, master, tolerance)
         value = _value(pointer)
-        unit = gap_unit(state.objective.utility, value + numbers[CONSTANT]) if state.counts[GOAL] == OPTIMISE else 1.0
+        unit = (
+            gap_unit(state.objective.utility, value + numbers[CONSTANT])
+            if state.counts[GOAL] == OPTIMISE
+            else 1.0
+        )
         target = numbers[GAP] * unit
         is_whole = state.counts[GOAL] == OPTIMISE and _factor(pointer) >= 1.0 - 1e-12
         if is_whole and bound - value <= target:
