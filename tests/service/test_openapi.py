@@ -11,8 +11,8 @@ from helpers.running_service import running
 from banditrank.service._application import ROUTES
 from banditrank.service._openapi import openapi_document
 
-# A request may fit the types and break a rule that they cannot state: a user type that there is not. A new surface
-# has no experiment, which is not found.
+# A request may fit the types and break a rule that they cannot state: a user type that there is not. A new
+# surface has no experiment, which is not found.
 BEYOND_TYPES = "positive_data_acceptance,ensure_resource_availability"
 
 

@@ -61,7 +61,7 @@ N_RANKINGS, ASSIGNMENTS, IS_WARM, IS_PLAIN, GOAL = range(5)
 N_CONVEX, N_MINIMA, N_SPECIAL = range(3)
 
 OPTIMISE, MAXIMISE_FACTOR = range(2)  # goals of a call
-EVERYONE = np.int64(0)  # the owner of rankings for all types; no literal, which would be compiled on its own
+EVERYONE: Any = np.int64(0)  # owner of rankings for all types; no literal, which would be compiled apart
 
 _SMOOTHING = 0.5  # weight of the point of the best bound
 _COVERED = 0.05  # share of its personalized value below which a start has the type's own ranking, too
@@ -471,7 +471,11 @@ def _start_cold(pointer: Any) -> None:
         if state.objective.utility.code != MINIMUM:
             take_tangent(state.objective.utility, state.objective.weights, state.points, 0, pricing.slopes)
         price_rankings(
-            instance, state.guarantees, pricing, state.is_personalized, state.counts[GOAL] == OPTIMISE
+            instance,
+            state.guarantees,
+            pricing,
+            int(state.is_personalized),
+            int(state.counts[GOAL] == OPTIMISE),
         )
     for owner in range(first):
         master.basis[owner] = _find_or_add(pointer, pricing.rankings[owner], owner)
@@ -649,7 +653,7 @@ def _price(pointer: Any) -> float:
         for c in range(rows.user_types.size):
             pricing.slopes[rows.user_types[c]] += prices[start + c]
     total = price_rankings(
-        state.instance, rows, pricing, state.is_personalized, state.counts[GOAL] == OPTIMISE
+        state.instance, rows, pricing, int(state.is_personalized), int(state.counts[GOAL] == OPTIMISE)
     )
     if state.counts[GOAL] == MAXIMISE_FACTOR:
         return (total + missing) / (paid + missing) * (1.0 + 4.0 * (n_guarantees + 8) * ROUNDING)

@@ -9,7 +9,7 @@ superbasic columns does not curve Φ, the mixture moves along it until a column 
 maximised by the simplex method, and at most as many columns are superbasic as the optimum needs.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 N_COLUMNS, N_SUPERS, PIVOTS, STALLED = range(4)  # indices of Master.counts
-# Values of Master.places of columns without a row; no literals, for each of which formulas would be compiled again.
-NONBASIC, SUPERBASIC = np.int64(-1), np.int64(-2)
+# Values of Master.places of columns without a row. Formulas would be compiled once more for each literal.
+NONBASIC: Any = np.int64(-1)
+SUPERBASIC: Any = np.int64(-2)
 
 _MAX_STEPS = 2000
 _NEGLIGIBLE = 1e-24  # relative gain of a step that rounding errors hide

@@ -119,11 +119,11 @@ def write_best_ranking(instance: Instance, pricing: Pricing, i: int, ranking: ND
 
 @internal
 def price_rankings(
-    instance: Instance, rows: GuaranteeRows, pricing: Pricing, is_personalized: bool, with_bonuses: bool
+    instance: Instance, rows: GuaranteeRows, pricing: Pricing, is_personalized: int, with_bonuses: int
 ) -> float:
     """Write the best rankings for the slopes and item prices, and return an upper bound on their score."""
     n_user_types, n_items = instance.means.shape
-    if not is_personalized:
+    if is_personalized == 0:
         return _price_ranking(instance, rows, pricing, with_bonuses)
     total = 0.0
     for i in range(n_user_types):
@@ -136,7 +136,7 @@ def price_rankings(
 
 
 @internal
-def _price_ranking(instance: Instance, rows: GuaranteeRows, pricing: Pricing, with_bonuses: bool) -> float:
+def _price_ranking(instance: Instance, rows: GuaranteeRows, pricing: Pricing, with_bonuses: int) -> float:
     """Write the optimal assignment, and return the bound that its prices prove."""
     scores, workspace = pricing.scores, pricing.workspace
     n_positions, n_items = scores.shape
@@ -151,7 +151,7 @@ def _price_ranking(instance: Instance, rows: GuaranteeRows, pricing: Pricing, wi
     has_guarantees = rows.levels.size > 0
     for k in range(n_positions):
         for j in range(n_items):
-            scores[k, j] = instance.bonuses[j] if with_bonuses else 0.0
+            scores[k, j] = instance.bonuses[j] if with_bonuses == 1 else 0.0
         if has_guarantees:
             for j in range(n_items):
                 scores[k, j] += pricing.looks[k] * pricing.item_prices[j]
