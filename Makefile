@@ -13,14 +13,14 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # Everything for development. `make run` and `make test` install only the requirements that they need.
 setup: .venv/development
 
-# pip writes no bytecode: Python does, for the modules that it imports, and each process of the tests would compile all
-# modules again without it.
+# The requirements are complete, so that pip resolves nothing. It writes no bytecode: Python does, for the modules that it
+# imports, and each process of the tests would compile all modules again without it.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .venv/demo .venv/test .venv/development: .venv/%: requirements/%.txt pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(PIP) install --no-compile --require-hashes --requirement $<
+	$(PIP) install --no-compile --no-deps --require-hashes --requirement $<
 	$(PIP) install --no-compile --no-deps --no-build-isolation --editable .
 	touch $@
 
