@@ -91,6 +91,8 @@ def test_a_replica_too_far_behind_continues_from_a_snapshot() -> None:
         with pytest.raises(PrunedError, match="counts of version 7 were pruned"):
             CountsReplica(store, 1, surface, up_to=7)
         assert CountsReplica(store, 1, surface, up_to=11).version == 11
+        at_snapshot = CountsReplica(store, 1, surface, up_to=10).counts(surface, numbers)[1]
+        assert CountsReplica.earliest_counts(store, 1, surface, since=7) == at_snapshot
 
 
 def test_the_version_includes_a_change_when_the_callback_receives_it() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -23,8 +24,7 @@ TOO_MUCH = (
     "guarantees must have least exposures that sum to at most 1, the exposure of all positions, got 1.5"
 )
 NO_LOTTERY = (
-    "policy must be one of auto, thompson-rank, greedy-rank, ucb-rank under equal-lottery treatment, "
-    "got 'random'"
+    "policy must be one of auto, thompson-rank, greedy-rank, ucb-rank if there are guarantees, got 'random'"
 )
 
 
@@ -79,9 +79,66 @@ def test_all_users_have_the_same_odds_and_each_draw_can_be_audited(policy: str) 
             assert counts[items] == pytest.approx(300 * probability, abs=margin)
 
 
+@pytest.mark.parametrize("policy", ["auto", "ucb-rank"])
+def test_personalized_lotteries_keep_guarantees_and_each_draw_can_be_audited(policy: str) -> None:
+    store, guarantees = MemoryStore(), (LeastExposure(0.1),)
+    surface = a_lottery(treatment="personalized", utility="utilitarian", policy=policy, guarantees=guarantees)
+    with a_ranker(surface, store) as ranker:
+        play_favourites(ranker, 60)
+        shown = {name: ranker.rank(name) for name in FAVOURITES}
+        report = ranker.equality()
+    with a_ranker(surface, store, random_bytes=seeded(2)) as ranker:  # another process
+        explained = {name: ranker.explain(one.id) for name, one in shown.items()}
+    exposures = Counter[str]()
+    for name, one in explained.items():
+        assert one.is_reproduced
+        assert one.is_type_used
+        assert one.lottery is not None
+        assert one.lottery.rankings[one.lottery.drawn - 1].items == one.items
+        assert f"users of type {name} look most" in one.reason
+        assert len(one.beliefs) == len(one.lottery.values) == 1
+        for ranking in one.lottery.rankings:  # both types arrived equally often
+            exposures[ranking.items[0]] += ranking.probability / 2
+    assert set(exposures) == set(surface.items)
+    assert min(exposures.values()) >= 0.1 - 1e-9  # with one position, exposure is the probability
+    assert report.lottery is not None
+    by_type = [one for one in report.lottery.rankings if one.user_type == "new"]
+    assert sum(one.probability for one in by_type) == pytest.approx(1)
+    assert by_type[0].ranking == ["a"]
+    assert report.lottery.summary.startswith("By the estimates, the guarantees cost ")
+    assert sum(one.lottery.looks for one in report.items if one.lottery) == pytest.approx(1)
+
+
 def test_a_lottery_ranks_all_items() -> None:
     with a_ranker(a_lottery()) as ranker, pytest.raises(InvalidInputError, match="under equal-lottery"):
         ranker.rank("new", candidates=["a", "b"])
+    surface = a_lottery(treatment="personalized", guarantees=[LeastExposure(0.1)])
+    with a_ranker(surface) as ranker, pytest.raises(InvalidInputError, match="if there are guarantees"):
+        ranker.rank("new", candidates=["a", "b"])
+
+
+def test_exposure_is_judged_since_the_guarantee_is_in_force() -> None:
+    store = MemoryStore()
+    with a_ranker(a_lottery(guarantees=()), store) as ranker:
+        play_favourites(ranker, 40)
+        ranker._engine.update_surface(
+            "home", lambda surface: replace(surface, guarantees=(LeastExposure(0.1, ["e"]),))
+        )
+        assert ranker.surface.guarantees_since == 40
+        assert [one.realised for one in ranker.equality().lottery.guarantees] == [None]
+        before = ranker.counts().displays[:, 4].sum()
+        play_favourites(ranker, 60)
+        (exposure,) = ranker.equality().lottery.guarantees
+        shown = ranker.counts().displays[:, 4].sum() - before
+        assert exposure.realised == pytest.approx(shown / 60)
+        ranker.add_items(["f"])  # not covered by the guarantee
+        assert ranker.surface.guarantees_since == 40
+    with a_ranker(ranker.surface, store) as restarted:
+        (exposure,) = restarted.equality().lottery.guarantees
+        assert exposure.realised == pytest.approx(shown / 60)
+    other = MemoryStore()
+    import_surface(other, export_surface(store, "home"))
+    assert Surface.from_definition(other.surfaces()[0].definition).guarantees_since == 1
 
 
 def test_guarantees_survive_the_store_and_an_export() -> None:
@@ -124,7 +181,10 @@ def test_a_retired_item_is_left_out_of_its_guarantees() -> None:
             {"guarantees": [KeptShare(0.5, ["young"])]},
             "guarantees[0].user_types must be one of new, old, got 'young'",
         ),
-        ({"treatment": "equal"}, "treatment must be equal-lottery if there are guarantees, got 'equal'"),
+        (
+            {"treatment": "equal"},
+            "treatment must be personalized or equal-lottery if there are guarantees, got 'equal'",
+        ),
         ({"guarantees": 0.1}, "guarantees must be a list of LeastExposure and KeptShare, got 0.1"),
         (
             {"policy": "random"},

@@ -126,7 +126,7 @@ def test_counts_must_fit_the_updated_surface() -> None:
         a_surface(policy="ucb-rank", treatment="equal", refresh_seconds=1.0),
         a_surface(retired=["a"]),
     ):
-        assert surface.successor(allowed) is allowed
+        assert surface.successor(allowed, version=1) is allowed
     for changed, message in (
         (Surface("other", items=surface.items, n_positions=2), "name must stay home, got 'other'"),
         (a_surface(n_positions=3), "n_positions must stay 2, got 3"),
@@ -135,7 +135,7 @@ def test_counts_must_fit_the_updated_surface() -> None:
         (a_surface(user_types=["old"]), "user_types must start with the present ones, in order"),
     ):
         with pytest.raises(InvalidInputError, match=message):
-            surface.successor(changed)
+            surface.successor(changed, version=1)
 
 
 def test_a_new_user_type_is_served_and_the_others_keep_their_counts() -> None:

@@ -39,7 +39,7 @@ def experiment_of(*shares: float, name: str = "autumn", **settings: Any) -> Surf
 
 
 def changed(surface: Surface, experiment: SurfaceExperiment | None) -> Surface:
-    return surface.successor(replace(surface, experiment=experiment))
+    return surface.successor(replace(surface, experiment=experiment), version=1)
 
 
 # Settings
@@ -96,8 +96,8 @@ def test_an_experiment_continues_when_a_process_restarts() -> None:
 def test_other_settings_keep_the_codes() -> None:
     surface = a_surface(experiment=experiment_of(0.1))
     assert surface.with_items(["f"]).with_retired(["a"]).experiment_periods == surface.experiment_periods
-    assert surface.successor(a_surface()).experiment_periods == surface.experiment_periods
-    several = surface.successor(replace(surface, click_model="position-based"))
+    assert surface.successor(a_surface(), version=1).experiment_periods == surface.experiment_periods
+    several = surface.successor(replace(surface, click_model="position-based"), version=1)
     assert [(one.codes, one.max_reward) for one in several.experiment_periods] == [((1, 2), 1), ((3, 4), 2)]
 
 

@@ -188,7 +188,9 @@ def test_invalid_arguments_are_rejected_in_one_line() -> None:
         ThompsonRank(solver="branch-and-bound", **lottery)
     with pytest.raises(UnsolvableError, match="a lottery needs a concave utility or maximin, got sigmoid"):
         UCBRank(treatment="equal-lottery", utility="sigmoid:20:0.3")
-    with pytest.raises(InvalidInputError, match="guarantees must be left out under equal treatment: only"):
+    with pytest.raises(
+        InvalidInputError, match="guarantees must be left out under equal treatment: one ranking"
+    ):
         ThompsonRank(treatment="equal", guarantees=(LeastExposure(0.1),))
     with pytest.raises(InvalidInputError, match="guarantees must be of LeastExposure and KeptShare, got 0"):
         UCBRank(guarantees=[0.1], **lottery)
@@ -207,7 +209,7 @@ def test_invalid_arguments_are_rejected_in_one_line() -> None:
         simulate(
             ThompsonRank(guarantees=(LeastExposure(0.9, items=[0]),), **lottery), kdd2012(), 10, 1, workers=1
         )
-    with pytest.raises(UnsolvableError, match="equal-lottery treatment needs clicks that depend on an item"):
+    with pytest.raises(UnsolvableError, match="a lottery needs clicks that depend on an item"):
         simulate(ThompsonRank(**lottery), kdd2012(), 10, 1, workers=1, click_model="cascade")
 
 

@@ -24,6 +24,7 @@ from banditrank import (
     alpha_fair,
     kdd2012,
     make_problem,
+    plot_lottery,
     sigmoid,
     solve,
     solve_lottery,
@@ -206,8 +207,8 @@ def test_draws_have_the_odds_of_the_lottery() -> None:
     lottery = solve_lottery(problem, "maximin")
     rng = np.random.default_rng(1)
     drawn = np.array([lottery.draw(rng)[0] for _ in range(4000)])
-    for ranking, odds in zip(lottery.rankings, lottery.probabilities, strict=True):
-        assert abs((drawn == ranking[0]).mean() - odds) < 5 * math.sqrt(odds * (1 - odds) / 4000)
+    for ranking, p in zip(lottery.rankings, lottery.probabilities, strict=True):
+        assert abs((drawn == ranking[0]).mean() - p) < 5 * math.sqrt(p * (1 - p) / 4000)
 
 
 def test_prices_are_the_slopes_of_the_value() -> None:
@@ -221,6 +222,29 @@ def test_prices_are_the_slopes_of_the_value() -> None:
         price = sum(report.price for report in values[0].guarantees)
         assert (values[1].value - values[0].value) / 1e-5 == pytest.approx(price, rel=1e-2, abs=1e-6)
         assert values[0].unguaranteed_value > values[0].value
+
+
+@pytest.mark.parametrize("treatment", ["equal", "personalized"])
+def test_prices_are_unknown_at_the_limit_of_what_can_be_kept(treatment: str) -> None:
+    problem = make_problem("conflict", n_user_types=3, n_items=8, n_positions=3, seed=2)
+    for utility in (NASH, MAXIMIN):
+        solved = [
+            solve_lottery(problem, utility, guarantees=[LeastExposure(level)], treatment=treatment)
+            for level in (1 / 8, 1 / 8 - 1e-3)
+        ]
+        assert {report.price for report in solved[0].guarantees} == {None}
+        assert all(report.is_binding for report in solved[0].guarantees)
+        prices = [report.price for report in solved[1].guarantees]
+        assert None not in prices
+        assert max(prices) > 0.0
+
+
+def test_a_plot_of_personalized_lotteries_names_the_user_types() -> None:
+    problem = make_problem("conflict", n_user_types=8, n_items=8, n_positions=2, seed=2)
+    lottery = solve_lottery(problem, guarantees=[LeastExposure(0.05)], treatment="personalized")
+    panel = plot_lottery(problem, lottery).axes[0]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == list(problem.user_types[:6])
+    assert len(panel.patches) <= 6 * 12
 
 
 def test_guarantees_that_cannot_be_kept_are_rejected_with_the_largest_factor() -> None:

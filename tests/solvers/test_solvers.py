@@ -25,7 +25,7 @@ from banditrank.model._generators import FAMILIES
 from banditrank.solvers._assignment import assign, best_assignment, new_assignment_workspace
 from banditrank.solvers._enumeration import (
     count_rankings,
-    draw_ranking,
+    draw_uniform_ranking,
     enumerate_rankings,
     new_enumeration_workspace,
 )
@@ -136,7 +136,7 @@ def test_drawn_rankings_are_uniform() -> None:
     items, ranking = np.zeros(4, dtype=np.intp), np.zeros(2, dtype=np.uintp)
     seen: dict[tuple[int, ...], int] = {}
     for _ in range(24_000):
-        draw_ranking(rng, items, ranking)
+        draw_uniform_ranking(rng, items, ranking)
         seen[tuple(ranking.tolist())] = seen.get(tuple(ranking.tolist()), 0) + 1
     assert len(seen) == 12
     assert np.array(list(seen.values())) / 24_000 == pytest.approx(1 / 12, abs=0.02)

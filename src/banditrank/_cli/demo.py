@@ -170,19 +170,24 @@ def _print_result(result: "DemoResult") -> None:
     for surface in result.surfaces:
         console.print(f"{_heading(surface)}, seed {result.seed}, banditrank {result.version}")
         console.print(_values_table(surface))
-        console.print("Learned rankings and the best ones, by the true values")
-        console.print(_rankings_table(surface))
+        learned = "lotteries" if surface.lotteries else "rankings"
+        console.print(f"Learned {learned} and the best ones, by the true values")
+        console.print(_lotteries_table(surface) if surface.lotteries else _rankings_table(surface))
         console.print(
             f"clicks per visit: {surface.click_rate:.3f} measured, {surface.optimal_click_rate:.3f} optimal, "
             f"{surface.random_click_rate:.3f} random"
         )
         unit = "clicks" if surface.treatment == "personalized" else f"collective utility ({surface.utility})"
         reports = f"{surface.late_reports:,} late reports, {surface.lost_reports:,} lost"
-        console.print(f"regret: {surface.regret:,.1f} in {unit}; {reports}\n")
+        regret = (
+            "not measured under a lottery" if surface.regret is None else f"{surface.regret:,.1f} in {unit}"
+        )
+        console.print(f"regret: {regret}; {reports}\n")
 
 
 def _heading(surface: "SurfaceSummary") -> str:
-    treatment = surface.treatment + (f" under {surface.utility}" if surface.treatment == "equal" else "")
+    is_equal = surface.treatment != "personalized"
+    treatment = surface.treatment + (f" under {surface.utility}" if is_equal else "")
     return f"{surface.name}: {treatment}, {surface.visits:,} visits"
 
 
@@ -211,4 +216,23 @@ def _rankings_table(surface: "SurfaceSummary") -> "Table":
         learned, best = ", ".join(ranking.learned_ranking), ", ".join(ranking.best_ranking)
         table.add_row(user_type, "learned", learned, f"{ranking.learned_click_rate:.3f}")
         table.add_row("", "best", best, f"{ranking.best_click_rate:.3f}")
+    return table
+
+
+def _lotteries_table(surface: "SurfaceSummary") -> "Table":
+    table = make_table()
+    for heading in ("user type", "lottery", "items"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("probability", "clicks per visit"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for lottery in surface.lotteries:
+        user_type = "all" if lottery.user_type is None else lottery.user_type
+        for name, rankings, click_rate in (
+            ("learned", lottery.learned, lottery.learned_click_rate),
+            ("best", lottery.best, lottery.best_click_rate),
+        ):
+            for number, one in enumerate(rankings):
+                labels = (user_type if name == "learned" else "", name) if number == 0 else ("", "")
+                rate = f"{click_rate:.3f}" if number == 0 else ""
+                table.add_row(*labels, ", ".join(one.ranking), f"{one.probability:.3f}", rate)
     return table

@@ -256,8 +256,8 @@ def _print_lottery(
     rankings = make_table()
     rankings.add_column("probability", justify="right", no_wrap=True)
     rankings.add_column("ranking", overflow="fold")
-    for odds, ranking in zip(lottery.probabilities, lottery.rankings, strict=True):
-        rankings.add_row(f"{odds:.2%}", ", ".join(problem.items[item] for item in ranking))
+    for probability, ranking in zip(lottery.probabilities, lottery.rankings, strict=True):
+        rankings.add_row(f"{probability:.2%}", ", ".join(problem.items[item] for item in ranking))
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_row("value", format_number(lottery.value))
     facts.add_row("upper bound", format_number(lottery.upper_bound))
@@ -279,7 +279,8 @@ def _print_lottery(
         for heading in ("least", "price"):
             prices.add_column(heading, justify="right", no_wrap=True)
         for guarantee in binding:
-            prices.add_row(guarantee.name, f"{guarantee.level:.4f}", format_number(guarantee.price))
+            price = "unknown" if guarantee.price is None else format_number(guarantee.price)
+            prices.add_row(guarantee.name, f"{guarantee.level:.4f}", price)
         console.print(prices)
         console.print("price: loss of value for each unit of the guarantee", style="dim")
     elif lottery.guarantees:

@@ -2,10 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from banditrank._demo.regret_tracker import UNKNOWN_ITEM, RegretTracker
 from banditrank.client._asynchronous import AsyncClient
+from banditrank.engine._guarantees import guarantee_from_dict
+from banditrank.errors import InvalidInputError, UnsolvableError
+from banditrank.model._problem import Problem
+from banditrank.policies._base import draws_lotteries
+from banditrank.solvers._lottery.lottery import Lottery
+from banditrank.solvers._optimum import best_lottery
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +41,50 @@ class LearnedRanking:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnRanking:
+    """A ranking of a lottery."""
+
+    ranking: tuple[str, ...]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedLottery:
+    """Learned lottery beside the best one that keeps the guarantees, with their true click rates."""
+
+    user_type: str | None  # None if it is the same for all
+    learned: tuple[DrawnRanking, ...]
+    best: tuple[DrawnRanking, ...]
+    learned_click_rate: float
+    best_click_rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class SurfaceSummary:
     """Summary of one surface.
 
     Attributes
     ----------
     name, treatment, utility
-        Settings of the surface.
+        Settings of the surface at the end: they may have been changed while the demo ran.
     visits, clicks
         Numbers of visits and clicks.
     late_reports, lost_reports
         Numbers of late and of missing feedback reports.
     click_rate, optimal_click_rate, random_click_rate
-        Clicks per visit: measured, and expected of the best rankings and of random rankings.
+        Clicks per visit: measured, and expected of the best rankings or the best lottery, and of random
+        rankings.
     regret
-        Regret in clicks, or in collective utility under equal treatment.
+        Regret in clicks, or in collective utility under equal treatment; None under a lottery, whose draws
+        have no regret of their own.
     level
         Probability that an interval contains the true value.
     positions, items
         Estimated position preferences and item means.
     rankings
-        Learned rankings beside the best.
+        Learned rankings beside the best; none under a lottery.
+    lotteries
+        Learned lotteries beside the best, if rankings are drawn from them.
     """
 
     name: str
@@ -65,11 +97,12 @@ class SurfaceSummary:
     click_rate: float
     optimal_click_rate: float
     random_click_rate: float
-    regret: float
+    regret: float | None
     level: float
     positions: tuple[EstimatedValue, ...]
     items: tuple[EstimatedValue, ...]
     rankings: tuple[LearnedRanking, ...]
+    lotteries: tuple[LearnedLottery, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain values."""
@@ -87,22 +120,33 @@ async def summarise(client: AsyncClient, tracker: RegretTracker) -> SurfaceSumma
     surface = tracker.surface
     estimates = await client.estimates(surface.name)
     treatments = await client.equality(surface.name)
+    settings = await client.surface(surface.name)
+    lotteries: tuple[LearnedLottery, ...] = ()
+    if draws_lotteries(settings["treatment"], settings["guarantees"]):
+        lotteries = _lotteries(tracker, settings, treatments["lottery"])
+    optimal_click_rate = tracker.optimal_click_rate
+    if lotteries:
+        rates = [1.0] if len(lotteries) == 1 else surface.problem.arrival_rates.tolist()
+        optimal_click_rate = sum(
+            rate * one.best_click_rate for rate, one in zip(rates, lotteries, strict=True)
+        )
     return SurfaceSummary(
         name=surface.name,
-        treatment=surface.treatment,
-        utility=surface.utility,
+        treatment=settings["treatment"] if lotteries else surface.treatment,
+        utility=settings["utility"] if lotteries else surface.utility,
         visits=tracker.visits,
         clicks=tracker.clicks,
         late_reports=tracker.late_reports,
         lost_reports=tracker.lost_reports,
         click_rate=tracker.clicks / tracker.visits,
-        optimal_click_rate=tracker.optimal_click_rate,
+        optimal_click_rate=optimal_click_rate,
         random_click_rate=tracker.random_click_rate,
-        regret=tracker.regret,
+        regret=None if lotteries else tracker.regret,
         level=estimates["level"],
         positions=_positions(tracker, estimates),
         items=_items(tracker, estimates),
-        rankings=_rankings(tracker, treatments),
+        rankings=() if lotteries else _rankings(tracker, treatments),
+        lotteries=lotteries,
     )
 
 
@@ -151,6 +195,52 @@ def _rankings(tracker: RegretTracker, treatments: dict[str, Any]) -> tuple[Learn
             )
         )
     return tuple(rankings)
+
+
+def _lotteries(
+    tracker: RegretTracker, settings: dict[str, Any], report: dict[str, Any]
+) -> tuple[LearnedLottery, ...]:
+    """Return the learned lotteries beside the best by the true values: of each user type, or one for all."""
+    problem, is_personalized = tracker.surface.problem, settings["treatment"] == "personalized"
+    best = _best_lottery(problem, settings, is_personalized=is_personalized)
+    lotteries = []
+    for i, user_type in enumerate(problem.user_types if is_personalized else (None,)):
+        learned = [one for one in report["rankings"] if one["user_type"] == user_type]
+        weights = np.eye(problem.n_user_types)[i] if is_personalized else problem.arrival_rates
+        values = sum(
+            one["probability"] * tracker.true_values(_item_indices(tracker, one["ranking"]))
+            for one in learned
+        )
+        shares = np.atleast_2d(best.probabilities)[i]
+        lotteries.append(
+            LearnedLottery(
+                user_type,
+                tuple(DrawnRanking(tuple(one["ranking"]), one["probability"]) for one in learned),
+                tuple(
+                    DrawnRanking(tuple(problem.items[item] for item in best.rankings[s]), float(shares[s]))
+                    for s in np.argsort(-shares, kind="stable")
+                    if shares[s] > 0.0
+                ),
+                float(weights @ values),
+                float(weights @ best.user_type_values),
+            )
+        )
+    return tuple(lotteries)
+
+
+def _best_lottery(problem: Problem, settings: dict[str, Any], *, is_personalized: bool) -> Lottery:
+    """Return the best lottery by the true values; without guarantees if the problem cannot keep them."""
+    find_lottery = partial(
+        best_lottery,
+        problem,
+        settings["utility"],
+        treatment="personalized" if is_personalized else "equal-lottery",
+    )
+    guarantees = [guarantee_from_dict(one, number) for number, one in enumerate(settings["guarantees"])]
+    try:
+        return find_lottery(guarantees)
+    except (InvalidInputError, UnsolvableError):  # also of items that were added while the demo ran
+        return find_lottery()
 
 
 def _best_ranking(tracker: RegretTracker, user_type: int) -> tuple[str, ...]:

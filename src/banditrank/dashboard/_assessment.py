@@ -139,7 +139,8 @@ class Assessment:
         Whether the intervals of `optimal_values` are of the optimum of each posterior sample. Otherwise that
         takes too long to compute, and they are of the best ranking or lottery by the estimates.
     lottery
-        The best lottery under equal treatment; None for utilities by which no lottery can gain.
+        The best lottery under equal treatment, or those of the user types under personalized treatment with
+        guarantees; None for utilities by which no lottery can gain.
     """
 
     surface_counts: SurfaceCounts
@@ -167,7 +168,7 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
     ]
     own = 1 if utility == UTILITARIAN else 2  # the fixed ranking by the surface's utility
     current = own if for_all else 0
-    found = find_lottery(surface, problem, utility) if for_all else None
+    found = find_lottery(surface, problem, utility) if for_all or surface.guarantees else None
     is_served = surface.treatment == "equal-lottery"
     samples = PosteriorSamples(
         counts.select_items(surface.active_numbers),

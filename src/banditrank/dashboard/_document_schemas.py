@@ -170,6 +170,7 @@ class LotteryDocument(TypedDict):
 
     rankings: list[list[int]]
     probabilities: list[float]
+    user_types: list[str | None]  # that each ranking is for; None for all
     value: list[float]
     summary: str
     conflict: str | None

@@ -69,7 +69,7 @@ def dashboard_document(
     compiling
         The surface whose code is being compiled, None if there is none.
     """
-    surface, _, version, counts = assessment.surface_counts
+    surface, _, version, counts, _ = assessment.surface_counts
     has_counts = counts.rounds > 0
     optimal_values, values_at_random = assessment.optimal_values, random_values(assessment.problem)
     if problem is not None:
@@ -282,6 +282,7 @@ def _lottery(assessment: Assessment) -> LotteryDocument | None:
     return {
         "rankings": [[numbers[item] for item in one.ranking] for one in report.rankings],
         "probabilities": [one.probability for one in report.rankings],
+        "user_types": [one.user_type for one in report.rankings],
         "value": report.user_type_values,
         "summary": report.summary,
         "conflict": report.conflict,

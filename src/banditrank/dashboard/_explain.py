@@ -136,7 +136,8 @@ class ExplainedLottery:
     Attributes
     ----------
     rankings
-        The rankings and their probabilities, the same for all users, the most probable first.
+        The rankings and their probabilities, the most probable first: the same for all users, or for those of
+        a type if `Explanation.is_type_used`.
     draw
         The number in [0, 1) that the ranking's id draws. It draws the first ranking for which the sum of the
         probabilities so far exceeds it.
@@ -243,13 +244,15 @@ def explain(engine: Engine, ranking_id: str) -> Explanation:
     is_fixed = snapshot.policy_name == FIXED
     is_type_used = not for_all and not is_fixed and policy.distinguishes_user_types
     sample = snapshot.sampled_problem(user_type, nonce, allowed)
-    beliefs = _estimates(snapshot, None if for_all else user_type) if sample is None else sample
+    beliefs = _estimates(snapshot) if sample is None else sample
+    if not for_all and len(beliefs.arrival_rates) > 1:
+        beliefs = _of_user_type(beliefs, user_type)
     ranking = np.array([snapshot.column_of[number] for number in numbers], dtype=np.intp)
     beliefs = replace(beliefs, position_preferences=beliefs.position_preferences[:, : len(ranking)])
     user_types = list(surface.user_types) if for_all else [surface.user_types[user_type]]
     shown = _shown_items(surface, beliefs, ranking)
     columns = allowed.columns(snapshot.column_of)
-    lottery = _explained_lottery(snapshot, beliefs, nonce)
+    lottery = _explained_lottery(snapshot, beliefs, user_type, nonce)
     omitted = _omitted_items(surface, beliefs, ranking, utility, columns, lottery)
     expires_at = datetime.fromtimestamp(impression.expires_at_ms / 1000, UTC)
     return Explanation(
@@ -316,15 +319,18 @@ def _restore_snapshot(engine: Engine, runtime: SurfaceRuntime, issued: IssuedRan
     return ArmSnapshots.of_replica(surface, issued.revision, replica).of_code(issued.impression.arm_code)
 
 
-def _estimates(snapshot: PolicySnapshot, user_type: int | None) -> SampledProblem:
-    """Return the estimates from the counts, of one user type or of all."""
+def _estimates(snapshot: PolicySnapshot) -> SampledProblem:
+    """Return the estimates from the counts, of all user types."""
     click_model = snapshot.surface.click_model
     estimates = estimate(snapshot.counts, method="likelihood", click_model=click_model)
     means = estimates.item_means.clip(0.0, 1.0)
-    if user_type is None:
-        return SampledProblem(estimates.arrival_rates, estimates.position_preferences, means)
+    return SampledProblem(estimates.arrival_rates, estimates.position_preferences, means)
+
+
+def _of_user_type(beliefs: SampledProblem, user_type: int) -> SampledProblem:
+    """Return the beliefs about one user type."""
     row = slice(user_type, user_type + 1)
-    return SampledProblem(np.ones(1), estimates.position_preferences[row], means[row])
+    return SampledProblem(np.ones(1), beliefs.position_preferences[row], beliefs.item_means[row])
 
 
 def _shown_items(surface: Surface, beliefs: SampledProblem, ranking: ItemIndices) -> list[ShownItem]:
@@ -338,11 +344,11 @@ def _shown_items(surface: Surface, beliefs: SampledProblem, ranking: ItemIndices
 
 
 def _explained_lottery(
-    snapshot: PolicySnapshot, beliefs: SampledProblem, nonce: bytes
+    snapshot: PolicySnapshot, beliefs: SampledProblem, user_type: int, nonce: bytes
 ) -> ExplainedLottery | None:
-    lottery = snapshot.lottery
-    if lottery is None:
+    if snapshot.lotteries is None:
         return None
+    lottery = snapshot.lotteries[user_type]
     columns = [[snapshot.column_of[number] for number in ranking] for ranking in lottery.rankings]
     values = [ranking_value(beliefs, np.array(ranking, dtype=np.intp)) for ranking in columns]  # (S, N)
     names = snapshot.surface.items
@@ -467,8 +473,9 @@ def _reason(
     if policy == FIXED:
         source = f"the arm shows a fixed order; by the estimates from counts {version}"
         return f"{source} users look most at {details}."
-    if utility is not None and lottery is not None:
-        return f"{_describe_lottery(policy, utility, lottery, version, is_sampled=is_sampled)} {details}."
+    if lottery is not None:
+        described = _describe_lottery(policy, utility, lottery, user_type, version, is_sampled=is_sampled)
+        return f"{described} {details}."
     if utility is not None:
         audience = f"under counts {version} all users get this ranking, whatever their user type"
         chosen = (
@@ -489,21 +496,33 @@ def _reason(
 
 
 def _describe_lottery(
-    policy: str, utility: str, lottery: ExplainedLottery, version: int, *, is_sampled: bool
+    policy: str,
+    utility: str | None,
+    lottery: ExplainedLottery,
+    user_type: str | None,
+    version: int,
+    *,
+    is_sampled: bool,
 ) -> str:
     """Return the odds and the draw in words, up to the positions that users look at most."""
     drawn = lottery.rankings[lottery.drawn - 1]
     count = len(lottery.rankings)
+    audience = "all users have the same odds, whatever their user type"
+    who, best, goal = "users", f"by the {utility} utility", f"the {utility} utility of expected values"
+    if utility is None:
+        audience = "all users of a type have the same odds, which keep the guarantees"
+        best, goal = "for users of each type that keeps the guarantees", "clicks under the guarantees"
+        who = who if user_type is None else f"users of type {user_type}"
     odds = (
-        f"under counts {version} all users have the same odds, whatever their user type: this ranking has "
+        f"under counts {version} {audience}: this ranking has "
         f"probability {drawn.probability:.3f}, as number {lottery.drawn} of {count} in the lottery, and the "
         f"ranking's id drew {lottery.draw:.3f}; "
     )
     if is_sampled:
-        chosen = f"the lottery is best by the {utility} utility in the problem that {policy} sampled"
-        return f"{odds}{chosen} from these counts, where users look most at"
-    chosen = f"{policy} does not sample, and maximises the {utility} utility of expected values"
-    return f"{odds}{chosen}; by the estimates from these counts users look most at"
+        chosen = f"the lottery is best {best} in the problem that {policy} sampled"
+        return f"{odds}{chosen} from these counts, where {who} look most at"
+    chosen = f"{policy} does not sample, and maximises {goal}"
+    return f"{odds}{chosen}; by the estimates from these counts {who} look most at"
 
 
 def _describe_shown(shown: Sequence[ShownItem]) -> str:

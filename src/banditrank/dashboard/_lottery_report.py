@@ -1,4 +1,4 @@
-"""Report of the best lottery over rankings by the estimates: odds, gain, and prices of guarantees."""
+"""Report of the best lottery over rankings by the estimates: its gain, and the prices of guarantees."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -15,10 +15,11 @@ from banditrank.engine._guarantees import active_guarantees
 from banditrank.engine._surface import Surface
 from banditrank.errors import UnsolvableError
 from banditrank.model._values import best_personalized_values
+from banditrank.policies._base import draws_lotteries, is_equal
 from banditrank.solvers._instance import as_instance
 from banditrank.solvers._lottery.guarantees import as_rows
 from banditrank.solvers._lottery.lottery import GuaranteeReport, Lottery
-from banditrank.solvers._lottery.solve import solve_lottery
+from banditrank.solvers._lottery.solve import LotteryTreatment, solve_lottery
 from banditrank.utilities._utility import MAXIMIN, NASH, UTILITARIAN, Utility
 
 Floats = NDArray[np.float64]
@@ -41,6 +42,7 @@ class LotteryRanking:
 
     ranking: list[str]  # in order of positions
     probability: float
+    user_type: str | None  # that it is for; None for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,10 @@ class GuaranteeState:
         Exposure or value under the best lottery; None if the guarantees cannot all be kept.
     price
         By how much the collective utility rises for each unit by which the level falls; 0 if the guarantee is
-        not binding, None if the guarantees cannot all be kept.
+        not binding, None if the guarantees cannot all be kept, or only just.
     realised, low, high
-        Exposure or clicks per visit so far, over all counted visits, with its interval; None without visits.
+        Exposure or clicks per visit, over the visits since the guarantees are in force for the active items,
+        with its interval; None without visits.
     is_kept
         Whether the realised exposure or value reaches the level within its interval; None without visits.
     """
@@ -81,17 +84,29 @@ class FoundLottery:
     lottery: Lottery
     conflict: str | None
 
+    @property
+    def treatment(self) -> LotteryTreatment:
+        """``equal``: one lottery for all user types; ``personalized``: one for each."""
+        return "equal" if self.lottery.probabilities.ndim == 1 else "personalized"
+
+    def by_user_type(self, surface: Surface) -> list[tuple[str | None, Floats]]:
+        """Return the probabilities of the lottery of each user type; of one for all, None."""
+        if self.treatment == "equal":
+            return [(None, self.lottery.probabilities)]
+        return list(zip(surface.user_types, self.lottery.probabilities, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class LotteryReport:
     """The best lottery over rankings by the estimates, with the same odds for all users.
 
-    Values are estimated clicks per visit.
+    Under personalized treatment with guarantees, the best lotteries of the user types. Values are estimated
+    clicks per visit.
 
     Attributes
     ----------
     rankings
-        The rankings and their probabilities, the most probable first.
+        The rankings and their probabilities, the most probable first; those of each user type together.
     user_type_values
         Expected value to each user type, in the surface's order.
     total
@@ -136,16 +151,18 @@ class LotteryReport:
 def find_lottery(surface: Surface, problem: EstimatedSurfaceProblem, utility: Utility) -> FoundLottery | None:
     """Return the best lottery by the estimates; None for utilities by which no lottery can gain.
 
-    These are the linear ones, unless the surface's treatment is a lottery, and those that are not concave,
+    These are the linear ones, unless the surface's treatment is by lotteries, and those that are not concave,
     which have no lottery.
     """
-    is_served = surface.treatment == "equal-lottery"
+    is_served = draws_lotteries(surface.treatment, surface.guarantees)
     if utility.shape not in ("concave", "maximin") and not is_served:
         return None
+    treatment: LotteryTreatment = "equal" if is_equal(surface.treatment) else "personalized"
+    guarantees = active_guarantees(surface)
     try:
-        return FoundLottery(solve_lottery(problem, utility, guarantees=active_guarantees(surface)), None)
+        return FoundLottery(solve_lottery(problem, utility, guarantees=guarantees, treatment=treatment), None)
     except UnsolvableError as error:
-        return FoundLottery(solve_lottery(problem, utility), str(error))
+        return FoundLottery(solve_lottery(problem, utility, treatment=treatment), str(error))
 
 
 def report_lottery(
@@ -173,14 +190,16 @@ def report_lottery(
     items, lottery = surface_counts.surface.active_items, found.lottery
     values = [lottery.user_type_values, fixed_values]
     if lottery.guarantees:
-        values.append(solve_lottery(problem, utility).user_type_values)
+        free = solve_lottery(problem, utility, treatment=found.treatment)
+        values.append(free.user_type_values)
     rates = np.broadcast_to(problem.arrival_rates, (len(values), problem.n_user_types))
     equivalents = equivalent_values(utility, rates, np.stack(values)).tolist()
     value, fixed = equivalents[:2]
     return LotteryReport(
         rankings=[
-            LotteryRanking([items[item] for item in ranking], probability)
-            for ranking, probability in zip(lottery.rankings, lottery.probabilities.tolist(), strict=True)
+            LotteryRanking([items[item] for item in ranking], probability, user_type)
+            for user_type, probabilities in found.by_user_type(surface_counts.surface)
+            for ranking, probability in _shown_rankings(lottery, probabilities)
         ],
         user_type_values=lottery.user_type_values.tolist(),
         total=float(problem.arrival_rates @ lottery.user_type_values),
@@ -193,8 +212,16 @@ def report_lottery(
         level=CONFIDENCE_LEVEL,
         is_certified=bool(lottery.is_certified),
         gap=float(lottery.gap) if isfinite(lottery.gap) else None,
-        summary=_summary(utility, len(lottery.rankings), value, fixed),
+        summary=_summary(utility, len(lottery.rankings), value, fixed)
+        if found.treatment == "equal"
+        else _cost_summary(value, equivalents[-1] if lottery.guarantees else value),
     )
+
+
+def _shown_rankings(lottery: Lottery, probabilities: Floats) -> list[tuple[list[int], float]]:
+    """Return the rankings that are shown with a probability, the most probable first."""
+    order = np.argsort(-probabilities, kind="stable")
+    return [(lottery.rankings[s].tolist(), float(probabilities[s])) for s in order if probabilities[s] > 0.0]
 
 
 def _guarantee_states(
@@ -244,6 +271,22 @@ def _guarantee_states(
         )
         for name, level, report, interval in zip(names, levels, solved, realised, strict=True)
     ]
+
+
+def _cost_summary(value: float, unguaranteed: float) -> str:
+    """Return the cost of the guarantees under personalized treatment in a sentence.
+
+    Examples
+    --------
+    >>> print(_cost_summary(0.342, 0.36))
+    By the estimates, the guarantees cost 5.0% of the clicks: 0.342 per visit instead of 0.360.
+    """
+    if value >= unguaranteed * (1.0 - _MIN_GAIN):
+        return "By the estimates, the guarantees cost nothing."
+    return (
+        f"By the estimates, the guarantees cost {1.0 - value / unguaranteed:.1%} of the clicks: "
+        f"{value:.3f} per visit instead of {unguaranteed:.3f}."
+    )
 
 
 def _summary(utility: Utility, n_rankings: int, value: float, fixed: float) -> str:

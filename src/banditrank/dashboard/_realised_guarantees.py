@@ -1,4 +1,4 @@
-"""Realised exposures and values of guarantees, with intervals, from counts."""
+"""Realised exposures and values of guarantees, with intervals, from counts since they are in force."""
 
 from math import sqrt
 from statistics import NormalDist
@@ -6,6 +6,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank.counts._counts import Counts
 from banditrank.dashboard._posterior_samples import Interval, PosteriorSamples
 from banditrank.engine._counts_replica import SurfaceCounts
 
@@ -19,11 +20,12 @@ def realised_exposure(
     samples: PosteriorSamples,
     level: float,
 ) -> Interval | None:
-    """Return the realised exposure of items together: the share of all visits in which users look at them.
+    """Return the realised exposure of items together: the share of visits in which users look at them.
 
-    Looks are not observed: visits are weighted by the estimated position preferences. The interval covers the
-    chance of the draws and the uncertainty of the preferences. The variance of the draws of several items is
-    an upper bound, because counts do not tell which items were shown together.
+    Visits are those since the guarantees are in force. Looks are not observed: visits are weighted by the
+    estimated position preferences. The interval covers the chance of the draws and the uncertainty of the
+    preferences. The variance of the draws of several items is an upper bound, because counts do not tell
+    which items were shown together.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ def realised_exposure(
     Interval
         None without visits.
     """
-    counts = surface_counts.counts
+    counts = counts_in_force(surface_counts)
     n_visits = counts.rounds
     if n_visits == 0:
         return None
@@ -63,7 +65,7 @@ def realised_exposure(
 def realised_value(
     surface_counts: SurfaceCounts, user_type: int, max_reward: float, level: float
 ) -> Interval | None:
-    """Return the clicks per visit of a user type so far; None without visits.
+    """Return the clicks per visit of a user type since the guarantees are in force; None without visits.
 
     Parameters
     ----------
@@ -76,13 +78,23 @@ def realised_value(
     level
         Confidence level.
     """
-    counts = surface_counts.counts
+    counts = counts_in_force(surface_counts)
     n_visits = float(counts.arrivals[user_type])
     if n_visits == 0:
         return None
     value = float(counts.rewards[user_type].sum() / n_visits)
     variance = max(0.0, value * (max_reward - value)) / n_visits
     return _normal_interval(value, variance, level)
+
+
+def counts_in_force(surface_counts: SurfaceCounts) -> Counts:
+    """Return the counts of the visits since the guarantees are in force."""
+    counts, before = surface_counts.counts, surface_counts.before_guarantees
+    if before is None:
+        return counts
+    return Counts.from_arrays(
+        counts.displays - before.displays, counts.rewards - before.rewards, counts.arrivals - before.arrivals
+    )
 
 
 def _normal_interval(estimate: float, variance: float, level: float) -> Interval:

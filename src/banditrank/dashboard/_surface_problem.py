@@ -1,5 +1,7 @@
 """The problem that the simulated users of a surface act by, and the regret of its rankings."""
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from banditrank.errors import UnsolvableError
 from banditrank.model._click_models import as_click_model
 from banditrank.model._problem import Problem
 from banditrank.model._values import weighted_means
-from banditrank.policies._base import is_equal
+from banditrank.policies._base import draws_lotteries, is_equal
 from banditrank.solvers._lottery.lottery import Lottery
 from banditrank.solvers._optimum import best_lottery, best_rankings
 from banditrank.storage._cells import Cells
@@ -83,7 +85,7 @@ class SurfaceProblem:
         active_problem = Problem(self.arrival_rates, preferences, self.item_means[:, active])
         click_model = as_click_model(surface.click_model)
         self.position_preferences = click_model.position_weights(active_problem)
-        if surface.treatment == "equal-lottery":
+        if draws_lotteries(surface.treatment, surface.guarantees):
             self.optimal_values = _best_lottery(surface, active_problem).user_type_values
         else:
             self.optimal_values = self._best_values(active_problem, active)
@@ -154,8 +156,14 @@ class SurfaceProblem:
 
 def _best_lottery(surface: Surface, problem: Problem) -> Lottery:
     """Return the best lottery of the active items; without guarantees if they cannot all be kept."""
-    utility, click_model = surface.compiled_policy.utility, as_click_model(surface.click_model)
+    find_lottery = partial(
+        best_lottery,
+        problem,
+        surface.compiled_policy.utility,
+        treatment=surface.treatment,
+        click_model=as_click_model(surface.click_model),
+    )
     try:
-        return best_lottery(problem, utility, active_guarantees(surface), click_model=click_model)
+        return find_lottery(active_guarantees(surface))
     except UnsolvableError:
-        return best_lottery(problem, utility, click_model=click_model)
+        return find_lottery()

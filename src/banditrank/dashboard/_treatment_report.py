@@ -84,9 +84,10 @@ class TreatmentReport:
     user_types, items
         In the surface's order; items include retired ones.
     lottery
-        The best lottery over rankings, with the same odds for all users, and the surface's guarantees. None
-        for utilities by which no lottery can gain, unless it is the surface's treatment: the utilitarian one,
-        and those that are not concave.
+        The best lottery over rankings, with the same odds for all users, and the surface's guarantees; under
+        personalized treatment with guarantees, the lotteries of the user types. None for utilities by which
+        no lottery can gain, unless it is the surface's treatment: the utilitarian one, and those that are not
+        concave.
     """
 
     surface: str
@@ -175,7 +176,7 @@ def _item_treatments(
     so_far = _exposures(counts.displays.sum(axis=(0, 2)), looks)
     personalized = _expected_exposures(surface, problem, personalized_rankings)
     equal = _expected_exposures(surface, problem, equal_rankings)
-    of_lottery = None if lottery is None else _lottery_exposures(surface, lottery)
+    of_lottery = None if lottery is None else _lottery_exposures(surface, problem, lottery)
     retired = set(surface.retired)
     return [
         ItemTreatment(
@@ -198,11 +199,14 @@ def _expected_exposures(
     return _exposures(displays, looks)
 
 
-def _lottery_exposures(surface: Surface, lottery: Lottery) -> list[Exposure]:
+def _lottery_exposures(
+    surface: Surface, problem: EstimatedSurfaceProblem, lottery: Lottery
+) -> list[Exposure]:
     """Return the expected exposure of each item under a lottery of the active items."""
     displays, looks = np.zeros(len(surface.items)), np.zeros(len(surface.items))
     numbers = np.asarray(surface.active_numbers, dtype=np.intp)
-    displays[numbers] = lottery.matrix.sum(axis=1)
+    shown = lottery.matrix.sum(axis=-1)  # (M,), or (N, M) under personalized treatment
+    displays[numbers] = shown if shown.ndim == 1 else problem.arrival_rates @ shown
     looks[numbers] = lottery.exposures
     return _exposures(displays, looks)
 

@@ -22,6 +22,7 @@ class SurfaceCounts(NamedTuple):
     revision: int
     version: int
     counts: Counts  # of all items, retired ones included, in the order of their numbers
+    before_guarantees: Counts | None = None  # those of visits before the guarantees were in force
 
 
 class CountsReplica:
@@ -168,6 +169,31 @@ class CountsReplica:
         """Return the counts of all items of a surface."""
         version, counts = self.counts(surface, tuple(range(len(surface.items))))
         return SurfaceCounts(surface, revision, version, counts)
+
+    @classmethod
+    def earliest_counts(cls, store: Store, surface_id: int, surface: Surface, *, since: int) -> Counts | None:
+        """Return the counts of a version, or of the earliest one after it that is still stored.
+
+        Parameters
+        ----------
+        store, surface_id, surface
+            As for the replica.
+        since
+            The version.
+
+        Returns
+        -------
+        Counts
+            Of all items; None if none are stored apart from the latest.
+        """
+        first = store.changes(surface_id, after=since, limit=1)
+        for version in dict.fromkeys((since, *(one.version - 1 for one in first))):
+            try:
+                replica = cls(store, surface_id, surface, up_to=version)
+            except PrunedError:
+                continue
+            return replica.counts(surface, tuple(range(len(surface.items))))[1]
+        return None
 
     def cells(self) -> tuple[int, bytes]:
         """Return the version, and all counts as encoded cells."""

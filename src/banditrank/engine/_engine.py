@@ -212,8 +212,8 @@ class Engine:
         for _ in range(_MAX_UPDATE_ATTEMPTS):
             record = self._registry.record(name)
             current = Surface.from_definition(record.definition)
-            updated = current.successor(update(current))
             runtime = self._registry.open(record)  # another one if it was deleted and created again
+            updated = current.successor(update(current), version=runtime.version)
             new_record = record
             if updated != current:
                 runtime.compile(updated)

@@ -97,10 +97,9 @@ def check_guarantees(surface: "Surface") -> tuple[Guarantee, ...]:
         raise InvalidInputError("guarantees", "must be a list of LeastExposure and KeptShare", given)
     if len(given) > MAX_GUARANTEES:
         raise InvalidInputError("guarantees", f"must be at most {MAX_GUARANTEES:,}", len(given))
-    if given and surface.treatment != "equal-lottery":
-        raise InvalidInputError(
-            "treatment", "must be equal-lottery if there are guarantees", surface.treatment
-        )
+    if given and surface.treatment == "equal":
+        rule = "must be personalized or equal-lottery if there are guarantees"
+        raise InvalidInputError("treatment", rule, surface.treatment)
     for number, guarantee in enumerate(given):
         if isinstance(guarantee, LeastExposure):
             _check_names(f"guarantees[{number}].items", guarantee.items, surface.items)
@@ -129,6 +128,17 @@ def active_guarantees(surface: "Surface") -> tuple[Guarantee, ...]:
         elif active := [columns[str(item)] for item in guarantee.items if item in columns]:
             found.append(LeastExposure(guarantee.level, active, guarantee.is_group))
     return tuple(found)
+
+
+def covered_items(surface: "Surface") -> tuple[tuple[Guarantee, tuple[str, ...]], ...]:
+    """Return the guarantees in force, each with the names of the active items that it covers."""
+    names = surface.active_items
+    return tuple(
+        (guarantee, ())
+        if isinstance(guarantee, KeptShare)
+        else (guarantee, tuple(name for name in names if guarantee.items is None or name in guarantee.items))
+        for guarantee in surface.guarantees
+    )
 
 
 def _check_names(field: str, names: Sequence[str | int] | None, known: Iterable[str]) -> None:

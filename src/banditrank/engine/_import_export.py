@@ -8,6 +8,7 @@ experiments also have an ``arm_code``, and ``arms`` lists the visits and the squ
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,8 @@ def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, by
     arms = _arm_cells(surface, document.get("arms", []))
     cells = _cells(surface, document.get("counts"))
     _check_visits(cells, arms)
+    if surface.guarantees_since > 0:  # all counts are the first change here
+        surface = replace(surface, guarantees_since=1 if len(cells) else 0)
     return surface, cells.tobytes() + arms.tobytes()
 
 

@@ -10,7 +10,8 @@ Under equal treatment a snapshot has one ranking for each set of allowed items. 
 caller: the random numbers of an exploring policy are drawn for the counts, not for the user or the items.
 
 Under equal treatment by a lottery a snapshot has one lottery, which does not depend on the caller either.
-Each ranking is drawn from it by the nonce of its impression.
+Under personalized treatment with guarantees it has one of each user type. Each ranking is drawn by the nonce
+of its impression.
 
 In an experiment there is a snapshot of each arm, with the counts that the arm's policy learns from.
 """
@@ -40,7 +41,7 @@ from banditrank.engine._experiment import (
 from banditrank.engine._ranking_ids import NONCE_BYTES, RandomBytes
 from banditrank.engine._served_lottery import ServedLottery
 from banditrank.engine._surface import Surface
-from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._base import CompiledPolicy, is_equal
 from banditrank.policies._drawn_lottery import DrawnLottery, read_lottery, state_lottery
 from banditrank.policies._restriction import as_pins, restriction_unsupported
 from banditrank.policies._sampled_problem import SampledProblem
@@ -77,8 +78,9 @@ class PolicySnapshot:
     ----------
     policy_name
         Name of the policy; ``fixed`` for a fixed order.
-    lottery
-        The lottery that rankings are drawn from; None without one.
+    lotteries
+        The lottery that the rankings of each user type are drawn from, the same for all under equal
+        treatment; None without any.
     arm_name, arm_code
         Name and code of the arm; None and 0 without an experiment.
     """
@@ -113,10 +115,10 @@ class PolicySnapshot:
         salt = "" if arm is None else f" {arm.name}"
         self._equal_seed = f"{surface.name} {revision} {version}{salt}".encode()
         self._allowed_rankings: OrderedDict[AllowedItems, tuple[int, ...]] = OrderedDict()  # equal treatment
-        self.lottery: ServedLottery | None = None
+        self.lotteries: tuple[ServedLottery, ...] | None = None
         self._drawn: dict[tuple[int, int], PreparedRanking] = {}  # by user type and index in the lottery
-        if surface.treatment == "equal-lottery" and self._order is None:
-            self.lottery = self._compute_lottery()
+        if self._order is None and self.policy.has_lotteries:
+            self.lotteries = self._compute_lotteries()
         elif surface.treatment == "equal" or self._order is not None:
             self._equal_ranking = items = self._compute(0, self._equal_seed, 1)[0]
             self._prepared = {
@@ -139,8 +141,8 @@ class PolicySnapshot:
                 PreparedRanking(random_bytes(NONCE_BYTES), one.ranking, one.items)
                 for one in [prepared[user_type][0] for user_type in user_types]
             ]
-        if self.lottery is not None:
-            return [self._draw(self.lottery, one, random_bytes(NONCE_BYTES)) for one in user_types]
+        if (lotteries := self.lotteries) is not None:
+            return [self._draw(lotteries[one], one, random_bytes(NONCE_BYTES)) for one in user_types]
         with self._lock:
             return [self._next(user_type, random_bytes) for user_type in user_types]
 
@@ -187,8 +189,9 @@ class PolicySnapshot:
                 return self._choose_for_all(allowed)
         if self._equal_ranking is not None:
             return self._equal_ranking
-        if self.lottery is not None:
-            return self.lottery.rankings[self.lottery.draw(nonce)]
+        if self.lotteries is not None:
+            lottery = self.lotteries[user_type]
+            return lottery.rankings[lottery.draw(nonce)]
         with self._lock:
             return self._compute(user_type, nonce[:-1], nonce[-1] + 1)[-1]
 
@@ -240,23 +243,30 @@ class PolicySnapshot:
             ]
         return [tuple([self.numbers[index] for index in ranking]) for ranking in rankings]
 
-    def _compute_lottery(self) -> ServedLottery:
-        """Return the policy's lottery; a single ranking if the policy draws none, as in exploration."""
+    def _compute_lotteries(self) -> tuple[ServedLottery, ...]:
+        """Return the lottery of each user type; of one ranking if the policy explores."""
         self._bit_generator.state = _generator_state(self._equal_seed)
         ranker = self._batch
         if ranker is None:
             scratch = self.policy.random_scratch(self.counts, self._rng)
             ranker = _BatchRanker(self.policy, self.counts, self._rng, scratch)
-        drawn = ranker.draw_lottery()
+        n_user_types = len(self.user_type_numbers)
+        is_for_all = is_equal(self.policy.treatment)
+        drawn = ranker.draw_lotteries(1 if is_for_all else n_user_types)
         self.policy.utility.raise_callback_error()
+        lotteries = tuple(self._served_lottery(one) for one in drawn)
+        return lotteries * n_user_types if is_for_all else lotteries
+
+    def _served_lottery(self, drawn: DrawnLottery) -> ServedLottery:
+        """Return a lottery with item numbers: equal rankings merged, the most probable first."""
         numbers = np.array(self.numbers)[drawn.rankings].tolist()  # (S, K)
-        odds: dict[tuple[int, ...], float] = {}
+        shares: dict[tuple[int, ...], float] = {}
         for ranking, probability in zip(numbers, drawn.probabilities.tolist(), strict=True):
-            odds[tuple(ranking)] = odds.get(tuple(ranking), 0.0) + probability
-        rankings = sorted(odds, key=lambda ranking: (-odds[ranking], ranking))
-        total = sum(odds.values())  # 1 but for rounding
-        shares = tuple(odds[ranking] / total for ranking in rankings)
-        return ServedLottery(tuple(rankings), shares, min(drawn.kept_factor, 1.0))
+            shares[tuple(ranking)] = shares.get(tuple(ranking), 0.0) + probability
+        rankings = sorted(shares, key=lambda ranking: (-shares[ranking], ranking))
+        total = sum(shares.values())  # 1 but for rounding
+        probabilities = tuple(shares[ranking] / total for ranking in rankings)
+        return ServedLottery(tuple(rankings), probabilities, min(drawn.kept_factor, 1.0))
 
     def _choose(self, user_type: int, seed: bytes, allowed: AllowedItems) -> tuple[int, ...]:
         """Return the best ranking of allowed items."""
@@ -306,14 +316,14 @@ class _BatchRanker:
         result: list[list[int]] = rankings.tolist()
         return result
 
-    def draw_lottery(self) -> DrawnLottery:
-        """Return the lottery that a ranking is drawn from, or the ranking alone if there is none."""
+    def draw_lotteries(self, n_user_types: int) -> list[DrawnLottery]:
+        """Return the lotteries of the first user types, or a ranking alone if there are none."""
         buffer = state_lottery(self.state)
         if buffer is not None:
             buffer.size[0] = 0
         ranking = np.array(self.rank(0, 1), dtype=np.intp)  # (1, K)
-        lottery = None if buffer is None else read_lottery(buffer)
-        return DrawnLottery(ranking, np.ones(1)) if lottery is None else lottery
+        read = [None if buffer is None else read_lottery(buffer, i) for i in range(n_user_types)]
+        return [DrawnLottery(ranking, np.ones(1)) if one is None else one for one in read]
 
     def choose(
         self,
@@ -331,7 +341,9 @@ class _BatchRanker:
             If the policy cannot restrict its rankings.
         """
         if not self.policy.has_candidates:
-            raise restriction_unsupported(self.policy.name, self.policy.treatment, candidates, pinned)
+            raise restriction_unsupported(
+                self.policy.name, self.policy.treatment, self.policy.guarantees, candidates, pinned
+            )
         pins = as_pins(pinned, n_positions=self._rankings.shape[1]) if pinned else None
         seen_type = 0 if self._is_type_blind else user_type
         chosen = self._kernel.choose(

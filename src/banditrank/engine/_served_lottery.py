@@ -1,18 +1,19 @@
-"""The lottery of a snapshot, from which every ranking is drawn by its own nonce."""
+"""Lotteries of a snapshot, from which every ranking is drawn by its own nonce."""
 
 import hashlib
 from bisect import bisect_right
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import accumulate
-from typing import NamedTuple
 
 from banditrank.engine._experiment import random_point
 
 
-class ServedLottery(NamedTuple):
-    """A lottery over rankings, the same for all users.
+@dataclass(frozen=True)
+class ServedLottery:
+    """A lottery over rankings, the same for all users or for those of a type.
 
-    Attributes
+    Parameters
     ----------
     rankings
         Item numbers of each ranking, the most probable first.
@@ -35,8 +36,13 @@ class ServedLottery(NamedTuple):
 
     def draw(self, nonce: bytes) -> int:
         """Return the index of the ranking that a nonce draws."""
-        index = bisect_right(list(accumulate(self.probabilities)), draw_point(nonce))
+        index = bisect_right(self._ends, draw_point(nonce))
         return min(index, len(self.probabilities) - 1)  # the probabilities sum to 1 but for rounding
+
+    @cached_property
+    def _ends(self) -> tuple[float, ...]:
+        """Points up to which each ranking is drawn."""
+        return tuple(accumulate(self.probabilities))
 
 
 def draw_point(nonce: bytes) -> float:

@@ -14,6 +14,7 @@ from banditrank.engine._experiment_periods import ExperimentPeriod, find_period,
 from banditrank.engine._guarantees import (
     active_guarantees,
     check_guarantees,
+    covered_items,
     guarantee_from_dict,
     guarantee_to_dict,
 )
@@ -28,7 +29,7 @@ from banditrank.errors import (
     one_line,
 )
 from banditrank.model._click_models import RankOneClickModel
-from banditrank.policies._base import CompiledPolicy, Treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, draws_lotteries
 from banditrank.solvers._lottery.guarantees import Guarantee
 
 Unreported: TypeAlias = Literal["not-clicked", "discarded"]
@@ -131,7 +132,10 @@ class Surface:
         Whether a ranking may have fewer items than positions, if a request allows fewer.
     guarantees
         Least exposures of items (`LeastExposure`) and least values of user types (`KeptShare`), by name, that
-        the lottery of ``equal-lottery`` keeps.
+        the lottery of ``equal-lottery`` keeps, or the lotteries of the user types under ``personalized``.
+    guarantees_since
+        Version of the counts from which the guarantees are in force for the active items that they cover;
+        kept by the surface.
     experiment
         Arms that share the visits with the policy; None without an experiment.
     experiment_periods
@@ -160,10 +164,10 @@ class Surface:
     Traceback (most recent call last):
     banditrank.errors.InvalidInputError: n_positions must be a whole number from 1 to 100, got 0
     >>> from banditrank import LeastExposure
-    >>> Surface("home", items=["a", "b"], n_positions=1, guarantees=[LeastExposure(0.1)])
+    >>> Surface("home", items=["a", "b"], n_positions=1, treatment="equal", guarantees=[LeastExposure(0.1)])
     Traceback (most recent call last):
-    banditrank.errors.InvalidInputError: treatment must be equal-lottery if there are guarantees, got
-        'personalized'
+    banditrank.errors.InvalidInputError: treatment must be personalized or equal-lottery if there are
+        guarantees, got 'equal'
     """
 
     name: str
@@ -182,6 +186,7 @@ class Surface:
     click_model: RankOneClickModel = "single-look"
     allow_short_rankings: bool = False
     guarantees: tuple[Guarantee, ...] = ()
+    guarantees_since: int = 0
     experiment: SurfaceExperiment | None = None
     experiment_periods: tuple[ExperimentPeriod, ...] = ()
     compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
@@ -210,8 +215,10 @@ class Surface:
             raise InvalidInputError("user types × items × positions", rule, cells)
         self._check_feedback_settings()
         object.__setattr__(self, "guarantees", check_guarantees(self))
-        if self.treatment == "equal-lottery" and self.policy not in LOTTERY_NAMES:
-            rule = f"must be one of {', '.join(LOTTERY_NAMES)} under equal-lottery treatment"
+        check_integer("guarantees_since", self.guarantees_since, 0)
+        if draws_lotteries(self.treatment, self.guarantees) and self.policy not in LOTTERY_NAMES:
+            reason = "if there are guarantees" if self.guarantees else "under equal-lottery treatment"
+            rule = f"must be one of {', '.join(LOTTERY_NAMES)} {reason}"
             raise InvalidInputError("policy", rule, self.policy)
         policy = served_policy(
             self.policy,
@@ -416,8 +423,15 @@ class Surface:
         except (UnsolvableError, ValueError, TypeError) as error:
             raise StoreError(f"surface in the store cannot be read: {one_line(error)}") from error
 
-    def successor(self, changed: "Surface") -> "Surface":
+    def successor(self, changed: "Surface", *, version: int) -> "Surface":
         """Return the updated surface, with the codes of all arms so far.
+
+        Parameters
+        ----------
+        changed
+            The surface with its new settings.
+        version
+            Version of the counts, from which guarantees that changed are in force.
 
         Raises
         ------
@@ -434,6 +448,10 @@ class Surface:
                 raise InvalidInputError(names, "must start with the present ones, in order", list(after))
         if changed.experiment is not None and changed.experiment != self.experiment:
             changed.experiment.check_surface(changed)
+        is_kept = covered_items(changed) == covered_items(self) and changed.treatment == self.treatment
+        since = self.guarantees_since if is_kept else version
+        if changed.guarantees_since != since:
+            changed = replace(changed, guarantees_since=since)
         n_periods = len(self.experiment_periods)
         if changed.experiment_periods[:n_periods] != self.experiment_periods:
             return replace(changed, experiment_periods=self.experiment_periods)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from banditrank._checks import check_number
 from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
+from banditrank.counts._counts import Counts
 from banditrank.engine._allowed_items import ALL_ITEMS, AllowedItems
 from banditrank.engine._compilations import Compilations
 from banditrank.engine._counts_replica import CountsReplica, SurfaceCounts
@@ -106,6 +107,7 @@ class SurfaceRuntime:
         self._current = _Definition.of(record)  # replaced as a whole: surface and revision always agree
         self.validator = RankingValidator(store, record.surface_id, record.revision, self.surface)
         self.feedback_tracker = FeedbackTracker(self.surface.attribution_seconds)
+        self._before_guarantees: tuple[tuple[int, int, int], Counts] | None = None
         self._replica = CountsReplica(store, record.surface_id, self.surface, on_change=self._observe)
         self._mark_due = partial(on_due, self)
         self._expirer = ImpressionExpirer(
@@ -347,7 +349,8 @@ class SurfaceRuntime:
     def restricts_fast(self) -> bool:
         """Whether a ranking of candidates neither compiles nor solves anything."""
         is_compiled = _restricted_kinds(self._snapshots.running) <= self._restricted
-        return is_compiled and self._snapshots.policy.surface.treatment == "personalized"
+        surface = self._snapshots.policy.surface
+        return is_compiled and surface.treatment == "personalized" and not surface.guarantees
 
     def policy_snapshot(self) -> PolicySnapshot:
         """Return the snapshot that the rankings of the surface's policy are computed from."""
@@ -360,7 +363,19 @@ class SurfaceRuntime:
 
     def counts(self) -> SurfaceCounts:
         """Return the latest counts in this process, of all items and all arms."""
-        return self._replica.surface_counts(*self._current)
+        surface_counts = self._replica.surface_counts(*self._current)
+        return surface_counts._replace(before_guarantees=self._counts_before_guarantees(surface_counts))
+
+    def _counts_before_guarantees(self, latest: SurfaceCounts) -> Counts | None:
+        """Return the counts when the guarantees came in force, as far as they are stored; None if none."""
+        surface, since = latest.surface, latest.surface.guarantees_since
+        if not surface.guarantees or since == 0:
+            return None
+        key = (since, len(surface.items), len(surface.user_types))
+        if self._before_guarantees is None or self._before_guarantees[0] != key:
+            earliest = CountsReplica.earliest_counts(self.store, self.surface_id, surface, since=since)
+            self._before_guarantees = key, latest.counts if earliest is None else earliest
+        return self._before_guarantees[1]
 
     def experiment_results(self) -> ExperimentResults:
         """Return the results of the surface's experiment by the latest counts in this process.
@@ -524,6 +539,6 @@ class _Definition(NamedTuple):
         return cls(Surface.from_definition(record.definition), record.revision)
 
 
-def _policy_kind(surface: Surface) -> tuple[str, str, str]:
+def _policy_kind(surface: Surface) -> tuple[str, str, str, bool]:
     """Return the settings that determine the compiled code."""
-    return surface.policy, surface.treatment, surface.utility
+    return surface.policy, surface.treatment, surface.utility, bool(surface.guarantees)

@@ -1,6 +1,7 @@
 """Base classes of policies: counts in, ranking out."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
@@ -163,6 +164,11 @@ class Policy(ABC):
         """
         return None
 
+    @property
+    def has_lotteries(self) -> bool:
+        """Whether rankings are drawn from lotteries, and regret is against the best ones."""
+        return draws_lotteries(self.treatment, self.guarantees)
+
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
         description = {
@@ -311,7 +317,7 @@ class CompiledPolicy(Policy):
         counts.check_user_type(user_type)
         is_restricted = candidates is not None or pinned is not None
         if is_restricted and not self.has_candidates:
-            raise restriction_unsupported(self.name, self.treatment, candidates, pinned)
+            raise restriction_unsupported(self.name, self.treatment, self.guarantees, candidates, pinned)
         if scratch is None:
             scratch = self.random_scratch(counts, rng)
         if not self.distinguishes_user_types:
@@ -349,6 +355,17 @@ def is_equal(treatment: Treatment) -> bool:
     [False, True, True]
     """
     return treatment != "personalized"
+
+
+def draws_lotteries(treatment: Treatment, guarantees: Sequence[Guarantee]) -> bool:
+    """Return whether rankings are drawn: from one lottery for all, or with guarantees from one of each type.
+
+    Examples
+    --------
+    >>> [draws_lotteries(treatment, ()) for treatment in get_args(Treatment)]
+    [False, False, True]
+    """
+    return treatment == "equal-lottery" or len(guarantees) > 0
 
 
 def check_treatment(treatment: str) -> Treatment:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -199,7 +200,8 @@ def make_policy(
         Estimator of GreedyRank and UCBRank, and whether they start with pseudo-counts instead of an initial
         phase.
     guarantees
-        What lotteries keep under ``equal-lottery``, for ThompsonRank, GreedyRank, UCBRank and the oracle.
+        What lotteries keep under ``equal-lottery`` and ``personalized`` treatment, for ThompsonRank,
+        GreedyRank, UCBRank and the oracle.
 
     Raises
     ------
@@ -232,32 +234,13 @@ def make_policy(
         if option not in _OPTIONS_BY_POLICY.get(name.removeprefix(CONSERVATIVE_PREFIX), ()):
             raise InvalidInputError(option, f"must be left out for policy {name}", value)
     options |= _guarantees_of(name, guarantees)
-    if name in CONSERVATIVE_NAMES:
-        policy = make_policy(
-            name.removeprefix(CONSERVATIVE_PREFIX),
-            problem,
-            treatment=treatment,
-            utility=utility,
-            rewards=rewards,
-            click_model=click_model,
-            horizon=horizon,
-            **options,
+    if name in WRAPPED_NAMES:
+        make_wrapped = partial(
+            make_policy, problem=problem, rewards=rewards, click_model=click_model, horizon=horizon, **options
         )
-        conservative = Conservative(policy, max_reward=_max_total_reward(problem, rewards, click_model))
-        return conservative if memory is None else Forgetful(conservative, memory)
-    if name in TYPE_BLIND_NAMES:
-        wrapped = name.removeprefix(TYPE_BLIND_PREFIX)
-        policy = make_policy(
-            wrapped,
-            problem,
-            treatment="equal" if wrapped.removesuffix(ORDERED_SUFFIX) in BASELINES else "personalized",
-            rewards=rewards,
-            click_model=click_model,
-            horizon=horizon,
-            **options,
-        )  # a baseline's copy for equal treatment knows the positions of the average user
-        blind = TypeBlind(policy, treatment=treatment, utility=utility)
-        return blind if memory is None else Forgetful(blind, memory)
+        max_reward = _max_total_reward(problem, rewards, click_model)
+        wrapper = _make_wrapper(name, make_wrapped, treatment, utility, max_reward)
+        return wrapper if memory is None else Forgetful(wrapper, memory)
     if options.pop("smoothed", False):
         options["smoothing"] = Smoothing()
     options |= {"treatment": treatment, "utility": as_utility(utility)}
@@ -286,6 +269,26 @@ def _check_names(name: str, estimator: str, smoothed: object) -> None:
         raise UnknownNameError("estimator", estimator, get_args(EstimatorName))
     if not isinstance(smoothed, bool):
         raise InvalidInputError("smoothed", "must be true or false", smoothed)
+
+
+def _make_wrapper(
+    name: str,
+    make_wrapped: Callable[..., CompiledPolicy],
+    treatment: Treatment,
+    utility: Utility | str,
+    max_reward: float,
+) -> CompiledPolicy:
+    """Return a policy with a prefix, around the one without it."""
+    if name in CONSERVATIVE_NAMES:
+        own = name.removeprefix(CONSERVATIVE_PREFIX)
+        return Conservative(
+            make_wrapped(name=own, treatment=treatment, utility=utility), max_reward=max_reward
+        )
+    own = name.removeprefix(TYPE_BLIND_PREFIX)
+    # A baseline's copy for equal treatment knows the positions of the average user.
+    is_baseline = own.removesuffix(ORDERED_SUFFIX) in BASELINES
+    wrapped = make_wrapped(name=own, treatment="equal" if is_baseline else "personalized")
+    return TypeBlind(wrapped, treatment=treatment, utility=utility)
 
 
 def _max_total_reward(

@@ -5,11 +5,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._compilation import inlined
 from banditrank.model._rankings import Ranking
+
+Indices = NDArray[np.uintp]
+
+
+EVERYONE = -1  # the owner of a ranking for all user types
 
 
 class LotteryBuffer(NamedTuple):
-    """The lottery of the last ranking, where compiled code reads and writes it.
+    """The lottery of the last ranking, or those of all user types, where compiled code reads and writes it.
 
     ``rank`` of a policy with lotteries writes it. The caller sets ``size`` to 0 before: it is still 0 if the
     ranking was not drawn from a lottery, as in exploration.
@@ -17,12 +23,13 @@ class LotteryBuffer(NamedTuple):
 
     rankings: NDArray[np.uintp]  # (S, K)
     probabilities: NDArray[np.float64]  # (S,)
+    owners: NDArray[np.int64]  # (S,) the user type that a ranking is for; EVERYONE if for all
     size: NDArray[np.int64]  # (1,) number of rankings
     factor: NDArray[np.float64]  # (1,) share of all guarantees that the lottery keeps
 
 
 class DrawnLottery(NamedTuple):
-    """The lottery that a ranking was drawn from: the same for all user types.
+    """The lottery that a ranking was drawn from: the same for all user types, or that of the user's type.
 
     Parameters
     ----------
@@ -45,6 +52,7 @@ def new_lottery_buffer(capacity: int, n_positions: int) -> LotteryBuffer:
     return LotteryBuffer(
         np.zeros((capacity, n_positions), dtype=np.uintp),
         np.zeros(capacity),
+        np.full(capacity, EVERYONE, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
         np.ones(1),
     )
@@ -65,11 +73,27 @@ def state_lottery(state: Any) -> LotteryBuffer | None:
     return None
 
 
-def read_lottery(buffer: LotteryBuffer) -> DrawnLottery | None:
-    """Return the lottery in a buffer; None if the last ranking was not drawn from one."""
+def read_lottery(buffer: LotteryBuffer, user_type: int) -> DrawnLottery | None:
+    """Return the lottery of a user type in a buffer; None if the last ranking was not drawn from one."""
     size = int(buffer.size[0])
     if size == 0:
         return None
+    is_own = np.isin(buffer.owners[:size], (EVERYONE, user_type))
     return DrawnLottery(
-        buffer.rankings[:size].astype(np.intp), buffer.probabilities[:size].copy(), float(buffer.factor[0])
+        buffer.rankings[:size][is_own].astype(np.intp),
+        buffer.probabilities[:size][is_own],
+        float(buffer.factor[0]),
     )
+
+
+@inlined
+def draw_from_buffer(lottery: LotteryBuffer, user_type: int, uniform: float, ranking: Indices) -> None:
+    """Write the ranking that a number from [0, 1) draws from the lottery of a user type, shape (K,)."""
+    chosen, passed = -1, 0.0
+    for s in range(lottery.size[0]):
+        if lottery.owners[s] == EVERYONE or lottery.owners[s] == user_type:
+            chosen, passed = s, passed + lottery.probabilities[s]
+            if uniform < passed:
+                break
+    for k in range(ranking.size):
+        ranking[k] = lottery.rankings[chosen, k]

@@ -1,6 +1,10 @@
-"""Equal ranking, option 2 of Algorithms 2 and 3: the best collective utility by estimates plus bonuses."""
+"""Equal ranking, option 2 of Algorithms 2 and 3: the best collective utility by estimates plus bonuses.
 
-from typing import NamedTuple
+The same estimates of all user types serve personalized treatment with guarantees: they bind the lotteries of
+the types together.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +13,7 @@ from banditrank._compilation import compiled, inlined
 from banditrank.counts._counts import Counts
 from banditrank.estimators._item_means import exposures_of
 from banditrank.policies._kernel import Kernel
-from banditrank.policies._loop_solvers import LoopSolver, solve_in_loop
+from banditrank.policies._loop_solvers import LoopSolver, draw_personalized, solve_in_loop
 from banditrank.policies._restricted_solver import RestrictedSolver, solve_restricted
 from banditrank.policies._restriction import Restriction
 from banditrank.policies._running_estimates import (
@@ -23,7 +27,7 @@ from banditrank.policies._running_estimates import (
     try_explore_restricted,
     update_running_estimates,
 )
-from banditrank.solvers._instance import Instance
+from banditrank.solvers._instance import Instance, copy_instance
 
 Floats = NDArray[np.float64]
 
@@ -147,4 +151,27 @@ def _choose(
         solve_restricted(workspace, collective.instance, restriction, t, rng, ranking)
 
 
+@inlined
+def _draw(
+    state: Any,  # an `EqualState` with a `LotteryLoopSolver`
+    user_type: int,
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    """Draw from the best lottery of a user type, whose index of an item is μ̂ plus its bonus."""
+    exploration, bonus, gap = parameters[0], parameters[1], parameters[2]
+    collective, instance = state.collective, state.solver.search.instance
+    if not try_explore(collective.estimates, t, exploration, rng, ranking):
+        _update_weights(collective, 0.0)
+        copy_instance(collective.instance, instance)
+        if bonus > 0.0:
+            for i in range(instance.means.shape[0]):
+                for j in range(instance.means.shape[1]):
+                    instance.means[i, j] += bonus * collective.inverse_exposures[i, j]
+        draw_personalized(state.solver, user_type, gap, rng, ranking)
+
+
 EQUAL_KERNEL = Kernel(_rank, _observe, _choose)
+PERSONALIZED_LOTTERY_KERNEL = Kernel(_draw, _observe)

@@ -49,7 +49,7 @@ class GreedyRank(PaperPolicy):
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return ε_t, at most 1, no bonus, and the solver's gap δ_t = O(1/t), shape (rounds, 3)."""
         values = np.zeros((len(rounds), 3))
-        if self.treatment == "equal-lottery":
+        if self.has_lotteries:
             values[:, 2] = lottery_gaps(rounds)
         else:
             np.minimum(MAX_GAP, 1.0 / rounds, out=values[:, 2])

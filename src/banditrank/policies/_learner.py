@@ -86,9 +86,10 @@ class Learner:
 
     @property
     def lottery(self) -> DrawnLottery | None:
-        """The lottery that the last ranking was drawn from, under equal-lottery treatment.
+        """The lottery that the last ranking was drawn from, under equal-lottery treatment or with guarantees.
 
-        None before the first ranking, and if the last one was an exploration.
+        Under personalized treatment it is that of the user's type. None before the first ranking, and if the
+        last one was an exploration.
 
         Examples
         --------
@@ -146,7 +147,9 @@ class Learner:
             ranking = self.policy.rank(self._counts, user_type, rng=self._rng, scratch=self._scratch)
             return self._as_ranking(ranking)
         if not self.policy.has_candidates:
-            raise restriction_unsupported(self.policy.name, self.policy.treatment, candidates, pinned)
+            raise restriction_unsupported(
+                self.policy.name, self.policy.treatment, self.policy.guarantees, candidates, pinned
+            )
         items = as_candidates(candidates, n_items=self._counts.n_items)
         pins = None if pinned is None else as_pins(pinned, n_positions=self._counts.n_positions)
         if self._compiled is not None:
@@ -250,15 +253,17 @@ class _CompiledState:
         own = counts.copy() if self._policy.distinguishes_user_types else counts.pooled()
         self._kernel = self._policy.bind(own, self._rng, scratch=self._scratch)
         self._notes: deque[_Note] = deque(maxlen=MAX_NOTES)  # the earliest first
+        self._last_type = 0
 
     def lottery(self) -> DrawnLottery | None:
         buffer = state_lottery(self._kernel.state)
-        return None if buffer is None else read_lottery(buffer)
+        return None if buffer is None else read_lottery(buffer, self._last_type)
 
     def rank(self, user_type: int, t: int) -> Ranking:
         parameters = self._policy.parameters(np.array([t]))[0]
         if (buffer := state_lottery(self._kernel.state)) is not None:
             buffer.size[0] = 0
+            self._last_type = user_type
         ranking = self._kernel.rank(self._known_type(user_type), t, parameters)
         self._policy.utility.raise_callback_error()
         note = state_note(self._kernel.state)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from banditrank._compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies._base import Treatment
-from banditrank.policies._drawn_lottery import LotteryBuffer, new_lottery_buffer
+from banditrank.policies._drawn_lottery import EVERYONE, LotteryBuffer, draw_from_buffer, new_lottery_buffer
 from banditrank.policies._policy_guarantees import guarantee_rows
 from banditrank.solvers._assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
 from banditrank.solvers._branch_and_bound.search import SearchHandle, bind_search, improve_ranking, new_search
@@ -21,17 +21,19 @@ from banditrank.solvers._enumeration import (
 from banditrank.solvers._instance import Instance, score_cells
 from banditrank.solvers._lottery.column_generation import (
     FACTOR,
+    GAP,
     N_RANKINGS,
+    OPTIMISE,
     LotteryHandle,
     bind_lottery,
-    draw_ranking,
     improve_lottery,
+    search_lottery,
 )
 from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._lottery.solve import as_concave
 from banditrank.solvers._solve import SolverName, choose_solver
 from banditrank.utilities._formulas import CompiledUtility
-from banditrank.utilities._utility import Utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 Floats = NDArray[np.float64]
 
@@ -77,10 +79,11 @@ class BranchAndBoundLoopSolver(NamedTuple):
 
 
 class LotteryLoopSolver(NamedTuple):
-    """Column generation, for the best lottery under a concave utility or maximin."""
+    """Column generation, for the best lottery of all types or of each, by a concave utility or maximin."""
 
     search: LotteryHandle
     lottery: LotteryBuffer  # of the last solved round
+    is_personalized: bool  # whether each type has a lottery
 
 
 LoopSolver: TypeAlias = (
@@ -142,6 +145,7 @@ def choose_loop_solver(solver: SolverName, utility: Utility, *, n_items: int, n_
 
 
 def init_lottery_solver(
+    treatment: Treatment,
     utility: Utility,
     guarantees: tuple[Guarantee, ...] = (),
     *,
@@ -149,20 +153,36 @@ def init_lottery_solver(
     n_items: int,
     n_positions: int,
 ) -> LotteryLoopSolver:
-    """Return a solver of equal-lottery treatment with its workspace, for instances of a size.
+    """Return a solver of lotteries with its workspace, for instances of a size.
+
+    Parameters
+    ----------
+    treatment
+        ``equal-lottery``: one lottery for all types; ``personalized``: one for each, with the largest total
+        value.
+    utility
+        Utility of the lottery for all: concave or maximin.
+    guarantees
+        What the lotteries keep.
+    n_user_types, n_items, n_positions
+        N, M and K.
 
     Raises
     ------
     InvalidInputError
         If a guarantee is of an item or a user type that does not exist, or exposures sum to more than 1.
     """
+    is_personalized = treatment == "personalized"
+    objective = UTILITARIAN if is_personalized else as_concave(utility)
     rows = guarantee_rows(guarantees, n_user_types=n_user_types, n_items=n_items, n_positions=n_positions)
     search = bind_lottery(
-        *(n_user_types, n_items, n_positions, as_concave(utility).compiled()),
+        *(n_user_types, n_items, n_positions, objective.compiled()),
         guarantees=rows,
+        is_personalized=is_personalized,
         capacity=0,  # the minimum: rankings of earlier rounds are seldom needed again
     )
-    return LotteryLoopSolver(search, new_lottery_buffer(search.support.size, n_positions))
+    buffer = new_lottery_buffer(search.support.size, n_positions)
+    return LotteryLoopSolver(search, buffer, is_personalized)
 
 
 def init_loop_solver(
@@ -243,15 +263,53 @@ def _solve_by_column_generation(
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
+    improve_lottery(solver.search, instance, gap, MAX_ASSIGNMENTS)
+    _draw(solver, 0, rng, ranking)
+
+
+@inlined
+def _draw(
+    solver: LotteryLoopSolver, user_type: int, rng: np.random.Generator, ranking: NDArray[np.uintp]
+) -> None:
+    """Keep the lotteries of the last search, and draw from that of a type."""
     search, lottery = solver.search, solver.lottery
-    improve_lottery(search, instance, gap, MAX_ASSIGNMENTS)
     size = search.counts[N_RANKINGS]
     for s in range(size):
+        column = search.support[s]
         lottery.probabilities[s] = search.probabilities[s]
+        lottery.owners[s] = search.owners[column] if solver.is_personalized else EVERYONE
         for k in range(ranking.size):
-            lottery.rankings[s, k] = search.rankings[search.support[s], k]
+            lottery.rankings[s, k] = search.rankings[column, k]
     lottery.size[0], lottery.factor[0] = size, search.numbers[FACTOR]
-    draw_ranking(search, 0, rng.random(), ranking)
+    draw_from_buffer(lottery, user_type, rng.random(), ranking)
+
+
+@inlined
+def draw_personalized(
+    solver: LotteryLoopSolver,
+    user_type: int,
+    gap: float,
+    rng: np.random.Generator,
+    ranking: NDArray[np.uintp],
+) -> None:
+    """Write a ranking drawn from the best lottery of a type, for the instance in the solver's search.
+
+    Parameters
+    ----------
+    solver
+        A solver of personalized lotteries, with λ, ρ and μ written to ``search.instance``.
+    user_type
+        The type.
+    gap
+        Relative gap at which the search stops.
+    rng
+        Generator of the draw.
+    ranking
+        Where to write the ranking, shape (K,).
+    """
+    solver.search.numbers[GAP] = gap
+    search_lottery(solver.search, MAX_ASSIGNMENTS, OPTIMISE)
+    _draw(solver, user_type, rng, ranking)
 
 
 @dispatch_on_type(

@@ -13,7 +13,7 @@ from banditrank.model._click_models import SINGLE_LOOK, ClickModel
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
-from banditrank.policies._drawn_lottery import LotteryBuffer, new_lottery_buffer
+from banditrank.policies._drawn_lottery import EVERYONE, LotteryBuffer, draw_from_buffer, new_lottery_buffer
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._policy_guarantees import check_guarantees
 from banditrank.policies._restriction import FREE, LENGTH, Restriction, place_best
@@ -43,7 +43,7 @@ def _rank(
 
 
 class OracleLotteryState(NamedTuple):
-    """The optimal lottery."""
+    """The optimal lottery, or that of each user type."""
 
     lottery: LotteryBuffer
 
@@ -51,20 +51,14 @@ class OracleLotteryState(NamedTuple):
 @inlined
 def _draw(
     state: OracleLotteryState,
-    user_type: int,  # noqa: ARG001 - the lottery is the same for all types
-    t: int,  # noqa: ARG001
+    user_type: int,
+    t: int,  # noqa: ARG001 - the lotteries never change
     parameters: NDArray[np.float64],  # noqa: ARG001
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    lottery = state.lottery
-    lottery.size[0] = lottery.probabilities.size
-    uniform, s = rng.random() - lottery.probabilities[0], 0
-    while uniform >= 0.0 and s + 1 < lottery.size[0]:
-        s += 1
-        uniform -= lottery.probabilities[s]
-    for position in range(ranking.size):
-        ranking[position] = lottery.rankings[s, position]
+    state.lottery.size[0] = state.lottery.probabilities.size
+    draw_from_buffer(state.lottery, user_type, rng.random(), ranking)
 
 
 def _choose(
@@ -104,7 +98,7 @@ class Oracle(CompiledPolicy):
     treatment, utility
         What it maximises.
     guarantees
-        What its lottery keeps, under ``equal-lottery``.
+        What its lottery keeps under ``equal-lottery``, or the lotteries of the types under ``personalized``.
 
     Raises
     ------
@@ -130,20 +124,23 @@ class Oracle(CompiledPolicy):
     click_model: ClickModel = field(default=SINGLE_LOOK, kw_only=True)
     rewards: Rewards | None = field(default=None, kw_only=True)
     rankings: NDArray[np.intp] = field(init=False, repr=False, compare=False)  # of types, or of the lottery
-    odds: NDArray[np.float64] = field(init=False, repr=False, compare=False)  # of the rankings of a lottery
+    probabilities: NDArray[np.float64] = field(
+        init=False, repr=False, compare=False
+    )  # of a lottery's rankings
 
     def __post_init__(self) -> None:
         equal = check_treatment(self.treatment) == "equal"
         object.__setattr__(self, "utility", as_utility(self.utility))
         object.__setattr__(self, "guarantees", check_guarantees(self.guarantees, self.treatment))
-        if self.treatment == "equal-lottery":
+        if self.has_lotteries:
             lottery = best_lottery(
                 *(self.problem, self.utility, self.guarantees),
+                treatment=self.treatment,
                 click_model=self.click_model,
                 rewards=self.rewards,
             )
             object.__setattr__(self, "rankings", lottery.rankings)
-            object.__setattr__(self, "odds", lottery.probabilities)
+            object.__setattr__(self, "probabilities", lottery.probabilities)
             return
         rankings = best_rankings(
             self.problem,
@@ -153,18 +150,18 @@ class Oracle(CompiledPolicy):
             rewards=self.rewards,
         )
         object.__setattr__(self, "rankings", rankings)
-        object.__setattr__(self, "odds", np.ones(0))
+        object.__setattr__(self, "probabilities", np.ones(0))
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the compiled functions."""
-        if self.treatment == "equal-lottery":
+        if self.has_lotteries:
             return Kernel(_draw, observe_nothing)
         return Kernel(_rank, observe_nothing, _choose)
 
     @property
     def has_candidates(self) -> bool:  # type: ignore[override]
         """Whether the click model leaves more than enumeration to find the best of some rankings."""
-        if self.treatment == "equal-lottery":
+        if self.has_lotteries:
             return False
         if self.treatment == "personalized":
             return self.click_model.depends_on != "ranking"
@@ -187,8 +184,11 @@ class Oracle(CompiledPolicy):
         if counts.displays.shape != shape:
             rule = f"must have the shape of the oracle's problem, {shape}"
             raise InvalidInputError("counts", rule, counts.displays.shape)
-        if self.treatment == "equal-lottery":
-            lottery = new_lottery_buffer(self.odds.size, problem.n_positions)
-            lottery.rankings[:], lottery.probabilities[:] = self.rankings, self.odds
+        if self.has_lotteries:
+            owners, shown = np.nonzero(np.atleast_2d(self.probabilities) > 0.0)
+            lottery = new_lottery_buffer(shown.size, problem.n_positions)
+            lottery.rankings[:] = self.rankings[shown]
+            lottery.probabilities[:] = np.atleast_2d(self.probabilities)[owners, shown]
+            lottery.owners[:] = EVERYONE if self.treatment == "equal-lottery" else owners
             return OracleLotteryState(lottery)
         return OracleState(self.rankings.astype(np.uintp))

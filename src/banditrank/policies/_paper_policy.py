@@ -13,7 +13,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators._smoothing import Smoothing
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
-from banditrank.policies._equal_ranking import EQUAL_KERNEL, init_equal
+from banditrank.policies._equal_ranking import EQUAL_KERNEL, PERSONALIZED_LOTTERY_KERNEL, init_equal
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import (
     LoopSolver,
@@ -27,6 +27,7 @@ from banditrank.policies._policy_guarantees import check_guarantees
 from banditrank.policies._recomputed_ranking import (
     RECOMPUTED_EQUAL_KERNEL,
     RECOMPUTED_PERSONALIZED_KERNEL,
+    RECOMPUTED_PERSONALIZED_LOTTERY_KERNEL,
     init_recomputed_equal,
     init_recomputed_estimates,
     init_recomputed_personalized,
@@ -57,8 +58,9 @@ class PaperPolicy(CompiledPolicy):
     schedule
         A `Schedule` or any function of the round, instead of a coefficient.
     treatment
-        ``personalized``: a ranking for each user type. ``equal``: one ranking for all. ``equal-lottery``: one
-        lottery over rankings for all, from which each user's ranking is drawn.
+        ``personalized``: a ranking for each user type, or with guarantees a lottery. ``equal``: one ranking
+        for all. ``equal-lottery``: one lottery over rankings for all, from which each user's ranking is
+        drawn.
     utility
         Utility that equal treatment maximises, or its name; that of expected values under ``equal-lottery``,
         where it must be concave or maximin.
@@ -70,7 +72,9 @@ class PaperPolicy(CompiledPolicy):
         Pseudo-counts to start with, instead of the paper's initial phase.
     guarantees
         Least exposures of items (`LeastExposure`) and least values of user types (`KeptShare`), by index,
-        under ``equal-lottery``. Each lottery keeps them by the estimates of its round.
+        under ``equal-lottery`` and ``personalized`` treatment, which then has a lottery for each type. The
+        lotteries keep them by the estimates of their round; those of UCBRank under personalized treatment,
+        by estimates plus bonuses.
 
     Raises
     ------
@@ -142,7 +146,7 @@ class PaperPolicy(CompiledPolicy):
     @property
     def has_candidates(self) -> bool:  # type: ignore[override]
         """Whether it can rank some of the items: not by a lottery."""
-        return self.treatment != "equal-lottery"
+        return not self.has_lotteries
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
@@ -176,6 +180,9 @@ class PaperPolicy(CompiledPolicy):
             If the solver cannot solve problems of this size.
         """
         if self.treatment == "personalized":
+            if self.has_lotteries:
+                is_running = self._uses_running_estimates
+                return PERSONALIZED_LOTTERY_KERNEL if is_running else RECOMPUTED_PERSONALIZED_LOTTERY_KERNEL
             return PERSONALIZED_KERNEL if self._uses_running_estimates else RECOMPUTED_PERSONALIZED_KERNEL
         if self.treatment == "equal":
             self._loop_solver(n_items=n_items, n_positions=n_positions)  # raises if too large
@@ -218,14 +225,15 @@ class PaperPolicy(CompiledPolicy):
     def _init_state(
         self, counts: Counts, scratch: NDArray[np.int64], augmented: AugmentedCounts | None
     ) -> Any:
-        if self._uses_running_estimates and self.treatment == "personalized":
+        has_rankings = self.treatment == "personalized" and not self.has_lotteries
+        if self._uses_running_estimates and has_rankings:
             return init_personalized(counts, scratch, augmented)
         if self._uses_running_estimates:
             return init_equal(counts, scratch, augmented, self._new_solver(counts))
         estimates = init_recomputed_estimates(
             counts, scratch, augmented, by_likelihood=self.estimator == "likelihood"
         )
-        if self.treatment == "personalized":
+        if has_rankings:
             return init_recomputed_personalized(estimates)
         return init_recomputed_equal(estimates, self._new_solver(counts))
 
@@ -242,8 +250,8 @@ class PaperPolicy(CompiledPolicy):
     def _new_solver(self, counts: Counts) -> LoopSolver:
         n, m, k = counts.n_user_types, counts.n_items, counts.n_positions
         sizes = {"n_user_types": n, "n_items": m, "n_positions": k}
-        if self.treatment == "equal-lottery":
-            return init_lottery_solver(self.utility, self.guarantees, **sizes)
+        if self.has_lotteries:
+            return init_lottery_solver(self.treatment, self.utility, self.guarantees, **sizes)
         return init_loop_solver(self._loop_solver(n_items=m, n_positions=k), self.utility, **sizes)
 
     def _loop_solver(self, *, n_items: int, n_positions: int) -> SolverName:

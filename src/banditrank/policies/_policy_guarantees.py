@@ -33,8 +33,10 @@ def check_guarantees(guarantees: Iterable[Guarantee], treatment: Treatment) -> t
             if isinstance(name, str):
                 rule = "must hold indices of items and user types: a policy knows no names"
                 raise InvalidInputError("guarantees", rule, name)
-    if given and treatment != "equal-lottery":
-        rule = f"must be left out under {treatment} treatment: only equal-lottery keeps them"
+    if given and treatment == "equal":
+        rule = (
+            "must be left out under equal treatment: one ranking for all cannot keep them (equal-lottery can)"
+        )
         raise InvalidInputError("guarantees", rule, given[0])
     return given
 

@@ -4,7 +4,7 @@ Unlike `running_estimates`, estimates are recomputed in each round, in O(MK) for
 Those of maximum likelihood start from the estimates of the round before, and take a few passes.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from banditrank.estimators._maximum_likelihood import alternate, update_means
 from banditrank.estimators._position_preferences import PositionEvidence, empty_evidence, estimate_preferences
 from banditrank.policies._count_arrays import CountArrays, arrays_of, record_round
 from banditrank.policies._kernel import Kernel
-from banditrank.policies._loop_solvers import LoopSolver, solve_in_loop
+from banditrank.policies._loop_solvers import LoopSolver, draw_personalized, solve_in_loop
 from banditrank.policies._restricted_solver import RestrictedSolver, solve_restricted
 from banditrank.policies._restriction import AVAILABLE, Restriction, place_best
 from banditrank.policies._running_estimates import (
@@ -27,7 +27,7 @@ from banditrank.policies._running_estimates import (
     try_explore_restricted,
 )
 from banditrank.policies._sorting import assign_in_order, top_k
-from banditrank.solvers._instance import Instance
+from banditrank.solvers._instance import Instance, copy_instance
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -248,5 +248,26 @@ def _choose_equal(
         solve_restricted(workspace, state.instance, restriction, t, rng, ranking)
 
 
+@inlined
+def _draw_personalized(
+    state: Any,  # a `RecomputedEqualState` with a `LotteryLoopSolver`
+    user_type: int,
+    t: int,
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    """Draw from the best lottery of a user type, whose index of an item is μ̂ plus its bonus."""
+    estimates, instance = state.estimates, state.solver.search.instance
+    if not try_explore(estimates, t, parameters[0], rng, ranking):
+        _update_weights(state, 0.0)
+        copy_instance(state.instance, instance)
+        for i in range(instance.means.shape[0]):
+            for j in range(instance.means.shape[1]):
+                instance.means[i, j] += parameters[1] / estimates.exposures[i, j]
+        draw_personalized(state.solver, user_type, parameters[2], rng, ranking)
+
+
 RECOMPUTED_PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe, _choose_personalized)
 RECOMPUTED_EQUAL_KERNEL = Kernel(_rank_equal, _observe, _choose_equal)
+RECOMPUTED_PERSONALIZED_LOTTERY_KERNEL = Kernel(_draw_personalized, _observe)

@@ -1,6 +1,6 @@
 """Restrictions of a ranking: the candidates, and items that are pinned to positions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -167,7 +167,11 @@ def _load_pins(restriction: Restriction) -> tuple[int, int]:
 
 
 def restriction_unsupported(
-    policy: str, treatment: str, candidates: Candidates | None, pinned: Pins | None
+    policy: str,
+    treatment: str,
+    guarantees: Sequence[object],
+    candidates: Candidates | None,
+    pinned: Pins | None,
 ) -> InvalidInputError:
     """Return the error of a policy that cannot restrict its rankings."""
     field, value = ("pinned", pinned) if candidates is None else ("candidates", candidates)
@@ -175,6 +179,9 @@ def restriction_unsupported(
         return InvalidInputError(
             field, "must be left out under equal-lottery treatment, which ranks all items", value
         )
+    if guarantees:
+        rule = "must be left out if there are guarantees, which lotteries over all items keep"
+        return InvalidInputError(field, rule, value)
     return InvalidInputError(field, f"must be left out for policy {policy}, which ranks all items", value)
 
 

@@ -24,6 +24,7 @@ from banditrank.policies._loop_solvers import (
     LoopSolver,
     check_solver,
     choose_loop_solver,
+    draw_personalized,
     init_loop_solver,
     init_lottery_solver,
     lottery_gaps,
@@ -39,7 +40,7 @@ from banditrank.policies._restricted_solver import (
 from banditrank.policies._restriction import Restriction, place_best
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.policies._sorting import assign_in_order, top_k
-from banditrank.solvers._instance import Instance
+from banditrank.solvers._instance import Instance, copy_instance
 from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._solve import SolverName
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
@@ -122,6 +123,20 @@ def _rank_equal(
 
 
 @inlined
+def _draw_personalized(
+    state: Any,  # a `ThompsonEqualState` with a `LotteryLoopSolver`
+    user_type: int,
+    t: int,  # noqa: ARG001 - the gap depends on it
+    parameters: Floats,
+    rng: np.random.Generator,
+    ranking: Indices,
+) -> None:
+    _sample_instance(state.posterior, state.instance, rng)
+    copy_instance(state.instance, state.solver.search.instance)
+    draw_personalized(state.solver, user_type, parameters[0], rng, ranking)
+
+
+@inlined
 def _choose_personalized(
     state: ThompsonPersonalizedState,
     restriction: Restriction,
@@ -150,6 +165,7 @@ def _choose_equal(
 
 
 _PERSONALIZED_KERNEL = Kernel(_rank_personalized, _observe, _choose_personalized, ranks_first=True)
+_PERSONALIZED_LOTTERY_KERNEL = Kernel(_draw_personalized, _observe)
 _EQUAL_KERNEL = Kernel(_rank_equal, _observe, _choose_equal, ranks_first=True)
 
 
@@ -164,8 +180,9 @@ class ThompsonRank(CompiledPolicy):
     Parameters
     ----------
     treatment
-        ``personalized``: a ranking for each user type. ``equal``: one ranking for all. ``equal-lottery``: one
-        lottery over rankings for all, from which each user's ranking is drawn.
+        ``personalized``: a ranking for each user type, or with guarantees a lottery. ``equal``: one ranking
+        for all. ``equal-lottery``: one lottery over rankings for all, from which each user's ranking is
+        drawn.
     utility
         Utility that equal treatment maximises, or its name; that of expected values under ``equal-lottery``,
         where it must be concave or maximin.
@@ -173,7 +190,8 @@ class ThompsonRank(CompiledPolicy):
         Solver of ``equal`` treatment; ``auto`` chooses it by the utility.
     guarantees
         Least exposures of items (`LeastExposure`) and least values of user types (`KeptShare`), by index,
-        under ``equal-lottery``. Each lottery keeps them for the posterior sample that it is made from.
+        under ``equal-lottery`` and ``personalized`` treatment, which then has a lottery for each type. The
+        lotteries keep them for the posterior sample that they are made from.
     max_reward
         Maximum reward at a position; 1 for clicks.
     click_model
@@ -254,7 +272,7 @@ class ThompsonRank(CompiledPolicy):
     @property
     def has_candidates(self) -> bool:  # type: ignore[override]
         """Whether it can rank some of the items: not by a lottery."""
-        return self.treatment != "equal-lottery"
+        return not self.has_lotteries
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and parameters as plain values."""
@@ -279,7 +297,7 @@ class ThompsonRank(CompiledPolicy):
             If the solver cannot solve problems of this size.
         """
         if self.treatment == "personalized":
-            return _PERSONALIZED_KERNEL
+            return _PERSONALIZED_LOTTERY_KERNEL if self.has_lotteries else _PERSONALIZED_KERNEL
         if self.treatment == "equal":
             self._loop_solver(n_items=n_items, n_positions=n_positions)  # raises if too large
         return _EQUAL_KERNEL
@@ -297,13 +315,13 @@ class ThompsonRank(CompiledPolicy):
             position_prior=self.position_prior,
             position_order=self.position_order,
         )
-        if self.treatment == "personalized":
+        if self.treatment == "personalized" and not self.has_lotteries:
             positions, leaders = np.zeros(k, dtype=np.uintp), np.zeros(k, dtype=np.uintp)
             return ThompsonPersonalizedState(posterior, positions, leaders)
         sizes = {"n_user_types": n, "n_items": m, "n_positions": k}
         solver: LoopSolver
-        if self.treatment == "equal-lottery":
-            solver = init_lottery_solver(self.utility, self.guarantees, **sizes)
+        if self.has_lotteries:
+            solver = init_lottery_solver(self.treatment, self.utility, self.guarantees, **sizes)
         else:
             solver = init_loop_solver(self._loop_solver(n_items=m, n_positions=k), self.utility, **sizes)
         instance = Instance(np.zeros(n), np.zeros((n, k)), np.zeros((n, m)), np.zeros(m))
@@ -323,12 +341,11 @@ class ThompsonRank(CompiledPolicy):
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the solver's optimality gap, shape (rounds, 1)."""
-        is_lottery = self.treatment == "equal-lottery"
-        return (lottery_gaps(rounds) if is_lottery else optimality_gaps(rounds))[:, None]
+        return (lottery_gaps(rounds) if self.has_lotteries else optimality_gaps(rounds))[:, None]
 
     def sampled_problem(self, state: Any) -> SampledProblem:
-        """Return the posterior sample of the last ranking: of one type, or of all under equal treatment."""
-        if self.treatment == "personalized":
+        """Return the posterior sample of the last ranking: of all types, or of one if it suffices."""
+        if isinstance(state, ThompsonPersonalizedState):
             posterior = state.posterior
             means = posterior.means / posterior.unit
             return SampledProblem(np.ones(1), posterior.preferences[None].copy(), means[None])

@@ -53,7 +53,6 @@ class UCBRank(PaperPolicy):
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return no exploration, the bonus a_t ln t, and the solver's gap, shape (rounds, 3)."""
         values = np.zeros((len(rounds), 3))
-        is_lottery = self.treatment == "equal-lottery"
-        values[:, 2] = lottery_gaps(rounds) if is_lottery else optimality_gaps(rounds)
+        values[:, 2] = lottery_gaps(rounds) if self.has_lotteries else optimality_gaps(rounds)
         np.multiply(self.schedule(rounds), np.log(rounds), out=values[:, 1])
         return values

@@ -12,7 +12,7 @@ from banditrank.policies._assumptions import Assumptions
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._restriction import Restriction, place_at_random
-from banditrank.solvers._enumeration import draw_ranking
+from banditrank.solvers._enumeration import draw_uniform_ranking
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
 
@@ -31,7 +31,7 @@ def _rank(
     rng: np.random.Generator,
     ranking: NDArray[np.uintp],
 ) -> None:
-    draw_ranking(rng, state.items, ranking)
+    draw_uniform_ranking(rng, state.items, ranking)
 
 
 @inlined

@@ -292,7 +292,7 @@ class SurfaceResponse(msgspec.Struct):
         """Return the response for a surface."""
         settings = surface.to_dict()
         retired = set(settings.pop("retired"))
-        del settings["experiment_periods"]
+        del settings["experiment_periods"], settings["guarantees_since"]
         settings["items"] = [SurfaceItem(name, name in retired) for name in surface.items]
         settings["guarantees"] = msgspec.convert(settings["guarantees"], list[GuaranteeSettings])
         settings["experiment"] = msgspec.convert(settings["experiment"], ExperimentSettings | None)

@@ -100,12 +100,18 @@ class Experiment:
     def best(self) -> list[NDArray[np.float64]]:
         """Best values in each problem of the timeline: of each user type, or collective."""
         policy, utility = self.policy, self.policy.utility
-        if policy.treatment == "equal-lottery":
-            find_lottery = partial(best_lottery, click_model=self.click_model, rewards=self.rewards)
-            return [
-                np.array([find_lottery(problem, utility, policy.guarantees).value])
-                for problem in self.timeline.problems
-            ]
+        if policy.has_lotteries:
+            find_lottery = partial(
+                best_lottery,
+                utility=utility,
+                guarantees=policy.guarantees,
+                treatment=policy.treatment,
+                click_model=self.click_model,
+                rewards=self.rewards,
+            )
+            lotteries = [find_lottery(problem) for problem in self.timeline.problems]
+            is_equal_lottery = policy.treatment == "equal-lottery"
+            return [np.array([one.value]) if is_equal_lottery else one.user_type_values for one in lotteries]
         find_values = partial(best_values, click_model=self.click_model, rewards=self.rewards)
         equal = policy.treatment == "equal"
         return [find_values(problem, equal=equal, utility=utility) for problem in self.timeline.problems]

@@ -138,12 +138,12 @@ def enumerate_rankings(
             for k in range(n_positions):
                 ranking[k] = workspace.items[k]
     if workspace.tried[0] == 0 and not is_restricted:
-        draw_ranking(rng, workspace.shown, ranking)
+        draw_uniform_ranking(rng, workspace.shown, ranking)
     return best
 
 
 @compiled
-def draw_ranking(rng: np.random.Generator, items: Indices, ranking: NDArray[np.uintp]) -> None:
+def draw_uniform_ranking(rng: np.random.Generator, items: Indices, ranking: NDArray[np.uintp]) -> None:
     """Write a ranking drawn uniformly; ``items`` is scratch of shape (M,)."""
     for j in range(items.size):
         items[j] = j

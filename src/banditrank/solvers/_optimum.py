@@ -17,7 +17,7 @@ from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._lottery.lottery import Lottery
 from banditrank.solvers._lottery.solve import solve_lottery
 from banditrank.solvers._solve import best_equal_ranking
-from banditrank.utilities._utility import Utility, as_utility
+from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
 
 class WeightedProblem(NamedTuple):
@@ -98,10 +98,22 @@ def best_lottery(
     utility: Utility | str,
     guarantees: Iterable[Guarantee] = (),
     *,
+    treatment: str = "equal-lottery",
     click_model: ClickModel = SINGLE_LOOK,
     rewards: Rewards | None = None,
 ) -> Lottery:
-    """Return the best lottery over rankings that keeps guarantees, the same for all types.
+    """Return the best lottery over rankings that keeps guarantees.
+
+    Parameters
+    ----------
+    problem, click_model, rewards
+        The problem.
+    utility
+        What the lottery for all types maximises; personalized ones have the largest total value.
+    guarantees
+        What the lotteries keep.
+    treatment
+        ``equal-lottery``: the same lottery for all types; ``personalized``: one for each.
 
     Raises
     ------
@@ -119,13 +131,18 @@ def best_lottery(
     """
     if click_model.depends_on != "cells":
         raise UnsolvableError(
-            f"equal-lottery treatment needs clicks that depend on an item and its position alone, "
+            f"a lottery needs clicks that depend on an item and its position alone, "
             f"got click model {click_model.name}"
         )
     weights = click_model.position_weights(problem)
     weighted = WeightedProblem(problem.arrival_rates, weights, problem.item_means)
+    is_personalized = treatment == "personalized"
     return solve_lottery(
-        weighted, utility, guarantees=guarantees, scale=(rewards or BernoulliRewards()).scale
+        weighted,
+        UTILITARIAN if is_personalized else utility,
+        guarantees=guarantees,
+        treatment="personalized" if is_personalized else "equal",
+        scale=(rewards or BernoulliRewards()).scale,
     )
 
 

@@ -90,7 +90,8 @@ const OUTCOMES = {
 };
 
 // Whether the user type was used. Only a ranking that was reproduced proves what other users would have got.
-function userTypeText({ is_type_used: isUsed, treatment, is_reproduced: isReproduced }) {
+function userTypeText({ is_type_used: isUsed, lottery, treatment, is_reproduced: isReproduced }) {
+  if (isUsed && lottery) return "used: the ranking was drawn from the lottery of this type";
   if (isUsed) return "used: the ranking was made for this type";
   if (treatment === "equal-lottery" && isReproduced) return "not used: all users had the same odds";
   return treatment === "equal" && isReproduced
@@ -115,12 +116,12 @@ const drawText = ({ draw, drawn, rankings, kept_factor: kept }) =>
   `${number(draw, 4)}, from the ranking's id: ranking ${whole(drawn)} of ${whole(rankings.length)}` +
   (kept < 1 ? `; the lottery keeps ${percent(kept, 1)} of each guarantee` : "");
 
-function lotteryOdds({ rankings, drawn }) {
+function lotteryOdds({ lottery: { rankings, drawn }, is_type_used: isTypeUsed, user_type: userType }) {
   let end = 0;
   return h(
     "figure",
     null,
-    h("figcaption", null, h("h2", null, "Lottery"), h("span", { class: "m" }, "the same odds for all users")),
+    h("figcaption", null, h("h2", null, "Lottery"), h("span", { class: "m" }, `the same odds for all users${isTypeUsed ? ` of type ${userType}` : ""}`)),
     table(
       "Rankings of the lottery",
       ["Ranking", "Probability", "Drawn below", "Drawn"],
@@ -189,7 +190,7 @@ function sections(explanation) {
           ]),
         ),
       ),
-      lottery && lotteryOdds(lottery),
+      lottery && lotteryOdds(explanation),
       explanation.omitted_items.length > 0 &&
         h(
           "figure",

@@ -15,10 +15,14 @@ export function lotteryFigure(state) {
   return [
     figure(
       "Lottery",
-      h("span", { class: "m" }, isLottery(state) ? "the same odds for all users" : "instead of one ranking"),
+      h("span", { class: "m" }, audience(state)),
       h("p", null, lottery.summary),
       lottery.conflict && h("p", { class: "none bad" }, conflictText(lottery.conflict)),
-      table("Odds of the best lottery by the estimates", ["Ranking", "Probability"], oddsRows(state)),
+      table(
+        "Odds of the best lottery by the estimates",
+        [...(isByType(lottery) ? ["User type"] : []), "Ranking", "Probability"],
+        oddsRows(state),
+      ),
       lottery.rankings.length > MAX_RANKINGS &&
         note(`${lottery.rankings.length - MAX_RANKINGS} rarer rankings are in the JSON.`),
     ),
@@ -26,10 +30,18 @@ export function lotteryFigure(state) {
   ];
 }
 
+const isByType = (lottery) => lottery.user_types.some((name) => name !== null);
+
+function audience(state) {
+  if (isByType(state.lottery)) return "the same odds for all users of a type";
+  return isLottery(state) ? "the same odds for all users" : "instead of one ranking";
+}
+
 const oddsRows = (state) =>
   state.lottery.rankings
     .slice(0, MAX_RANKINGS)
     .map((ranking, index) => [
+      ...(isByType(state.lottery) ? [state.lottery.user_types[index]] : []),
       formatRanking(state, ranking),
       percent(state.lottery.probabilities[index], 1),
     ]);
@@ -53,7 +65,7 @@ function guaranteesFigure(state) {
     h("span", { class: "m" }, `${percent(state.level ?? 0.95)} intervals`),
     table("Guarantees, what was realised, and their prices", head, rows),
     note(
-      "So far: over all counted visits. Kept: the level is reached within the interval. Price: by how much ",
+      "So far: over the visits since the guarantees are in force. Kept: the level is reached within the interval. Price: by how much ",
       "the collective utility rises for each unit by which the level falls; 0 if it costs nothing.",
     ),
   );

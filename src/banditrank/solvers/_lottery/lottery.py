@@ -26,7 +26,8 @@ class GuaranteeReport:
         The exposure or value under the lottery.
     price
         The dual: by how much the value rises for each unit by which the level falls; 0 if the guarantee is
-        not binding.
+        not binding. None at the limit of what can be kept, where no larger level is feasible and the dual
+        has no upper limit.
 
     Examples
     --------
@@ -37,12 +38,12 @@ class GuaranteeReport:
     name: str
     level: float
     reached: float
-    price: float
+    price: float | None
 
     @property
     def is_binding(self) -> bool:
         """Whether the lottery would be better without the guarantee."""
-        return self.price > 0.0
+        return self.price is None or self.price > 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,10 +113,10 @@ class Lottery(Tabular):
     @property
     def matrix(self) -> Floats:
         """Probabilities X of items at positions, shape (M, K); (N, M, K) under personalized treatment."""
-        odds = np.atleast_2d(self.probabilities)  # (1 or N, S)
+        shares = np.atleast_2d(self.probabilities)  # (1 or N, S)
         n_positions = self.rankings.shape[1]
-        matrix = np.zeros((len(odds), len(self.items), n_positions))
-        for ranking, column in zip(self.rankings, odds.T, strict=True):
+        matrix = np.zeros((len(shares), len(self.items), n_positions))
+        for ranking, column in zip(self.rankings, shares.T, strict=True):
             matrix[:, ranking, np.arange(n_positions)] += column[:, None]
         return matrix[0] if self.probabilities.ndim == 1 else matrix
 
@@ -129,8 +130,8 @@ class Lottery(Tabular):
         user_type
             Index of the user's type, which matters under personalized treatment only.
         """
-        odds = self.probabilities if self.probabilities.ndim == 1 else self.probabilities[user_type]
-        chosen: Ranking = self.rankings[rng.choice(len(odds), p=odds)]
+        own = self.probabilities if self.probabilities.ndim == 1 else self.probabilities[user_type]
+        chosen: Ranking = self.rankings[rng.choice(len(own), p=own)]
         return chosen
 
     def __repr__(self) -> str:
@@ -144,14 +145,14 @@ class Lottery(Tabular):
             "certified optimal" if self.is_certified else f"not certified: gap {self.gap:.2g}",
             f"{plural(self.assignments, 'assignment')}, {self.seconds:.3f} s",
         ]
-        odds = np.atleast_2d(self.probabilities)
-        headings = ["probability"] if len(odds) == 1 else list(self.user_types)
+        by_type = np.atleast_2d(self.probabilities)
+        headings = ["probability"] if len(by_type) == 1 else list(self.user_types)
         rankings = table(
             "rankings",
             ["ranking", *headings],
             [
                 [", ".join(self.items[item] for item in ranking), *(f"{share:.4f}" for share in shares)]
-                for ranking, shares in zip(self.rankings[:MAX_ROWS], odds.T[:MAX_ROWS], strict=True)
+                for ranking, shares in zip(self.rankings[:MAX_ROWS], by_type.T[:MAX_ROWS], strict=True)
             ],
             omitted=omitted_text({"ranking": (len(self.rankings), MAX_ROWS)}),
         )
@@ -165,12 +166,12 @@ class Lottery(Tabular):
         return panel("Lottery", "", facts, rankings, user_types)
 
     def _columns(self) -> Columns:
-        odds = np.atleast_2d(self.probabilities)
-        shown = [(i, s) for i, row in enumerate(odds) for s in range(len(row)) if row[s] > 0.0]
+        by_type = np.atleast_2d(self.probabilities)
+        shown = [(i, s) for i, row in enumerate(by_type) for s in range(len(row)) if row[s] > 0.0]
         n_positions = self.rankings.shape[1]
         columns: Columns = {
             "ranking": np.repeat([s + 1 for _, s in shown], n_positions),
-            "probability": np.repeat([odds[i, s] for i, s in shown], n_positions),
+            "probability": np.repeat([by_type[i, s] for i, s in shown], n_positions),
             "position": np.tile(np.arange(1, n_positions + 1), len(shown)),
             "item": [self.items[item] for _, s in shown for item in self.rankings[s]],
         }

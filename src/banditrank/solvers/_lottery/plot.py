@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MAX_BARS = 12  # rankings, items or user types in a panel
+_MAX_LOTTERIES = 6  # user types with bars of their own
 _MAX_LABEL = 28  # characters
 _HEIGHT = 0.8  # of a group of bars
 
@@ -35,8 +36,9 @@ def plot_lottery(
     """Plot a lottery: how often it shows each ranking, the exposure of items, and the values of user types.
 
     Exposures and values are shown beside those of the best fixed ranking and of personalized treatment. At
-    most 12 bars are in a panel: the most probable rankings, the items of the largest exposure under one of
-    the three, and the first user types.
+    most 12 bars, or groups of bars, are in a panel: the most probable rankings, the items of the largest
+    exposure under one of the three, and the first user types. Of lotteries for each user type, those of the
+    first 6 types are shown.
 
     Parameters
     ----------
@@ -79,17 +81,19 @@ def plot_lottery(
     exposures["personalized"] = _exposures(problem, best_personalized_rankings(problem))
     values["personalized"] = best_personalized_values(problem)
     shown = np.argsort(-np.max(list(exposures.values()), axis=0), kind="stable")[:_MAX_BARS]
-    odds = np.atleast_2d(lottery.probabilities)
+    shares = np.atleast_2d(lottery.probabilities)[:_MAX_LOTTERIES]  # (lotteries, S)
+    is_by_type = lottery.probabilities.ndim == 2
+    likely = np.argsort(-shares.sum(axis=0), kind="stable")[:_MAX_BARS]
     with new_figure(size, style, default=(11, 4.2), n_panels=3) as figure:
         panels = figure.subplots(1, 3)
         if title is not None:
             figure.suptitle(title)
-        labels = [
-            ", ".join(lottery.items[item] for item in ranking) for ranking in lottery.rankings[:_MAX_BARS]
-        ]
-        by_type = dict(zip(lottery.user_types, odds, strict=True)) if len(odds) > 1 else {"": odds[0]}
-        _draw_bars(panels[0], labels, {name: row[:_MAX_BARS] for name, row in by_type.items()})
+        labels = [", ".join(lottery.items[item] for item in lottery.rankings[s]) for s in likely]
+        names = lottery.user_types[:_MAX_LOTTERIES] if is_by_type else ("",)
+        _draw_bars(panels[0], labels, {name: row[likely] for name, row in zip(names, shares, strict=True)})
         panels[0].set_title("rankings", loc="left")
+        if is_by_type:
+            panels[0].legend(title="user type", fontsize="small", title_fontsize="small")
         panels[0].set_xlabel("probability")
         items = [lottery.items[item] for item in shown]
         _draw_bars(panels[1], items, {name: exposure[shown] for name, exposure in exposures.items()})
@@ -158,7 +162,7 @@ def _draw_bars(axes: "Axes", names: Sequence[str], series: "dict[str, NDArray[np
     height = _HEIGHT / len(series)
     for number, (label, values) in enumerate(series.items()):
         offset = height * (number - (len(series) - 1) / 2)
-        axes.barh(places + offset, values, height=height, label=label or None)
+        axes.barh(places + offset, values, height=height, label=escape_mathtext(label) if label else None)
     shortened = [name if len(name) <= _MAX_LABEL else f"{name[: _MAX_LABEL - 1]}…" for name in names]
     axes.set_yticks(places, [escape_mathtext(name) for name in shortened])
     axes.invert_yaxis()

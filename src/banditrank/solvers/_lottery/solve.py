@@ -23,6 +23,7 @@ from banditrank.solvers._lottery.column_generation import (
     N_RANKINGS,
     OPTIMISE,
     PENALTY,
+    VALUE,
     LotteryHandle,
     bind_lottery,
     search_lottery,
@@ -42,6 +43,8 @@ _GAP_MARGIN = 0.5  # share of the target gap, so that rounding cannot exceed it
 _MAX_ASSIGNMENTS = 20_000
 _FACTOR_GAP = 1e-7  # precision of the common factor
 _MAX_PENALTY = 1e9
+_USUAL_COST = 50.0  # of all guarantees, relative to the value, up to which prices need no check
+_PENALTY_STEP = 10.0
 _MAX_NAMED = 3  # conflicting guarantees in a message
 _SLACK = 1e-9  # by how much a guarantee may be missed by rounding, relative to its level
 
@@ -132,9 +135,9 @@ class _Outcome(NamedTuple):
     """A lottery as arrays, and the bound and the prices of a search."""
 
     rankings: NDArray[np.intp]  # (S, K)
-    odds: Floats  # (1 or N, S)
+    probabilities: Floats  # (1 or N, S)
     upper_bound: float
-    prices: Floats  # (guarantees,)
+    prices: Floats  # (guarantees,) NaN if they are not determined
     assignments: int
 
 
@@ -167,7 +170,24 @@ def _search(
         assignments += int(handle.counts[ASSIGNMENTS])
     utility.raise_callback_error()
     outcome = _read(handle, rows, constant, assignments, is_personalized=is_personalized)
+    if rows is not None and _is_at_limit(handle, rows, utility):
+        outcome = outcome._replace(prices=np.where(outcome.prices > 0.0, np.nan, outcome.prices))
     return outcome._replace(upper_bound=min(outcome.upper_bound, _ceiling(instance, utility, constant)))
+
+
+def _is_at_limit(handle: LotteryHandle, rows: NamedRows, utility: Utility) -> bool:
+    """Return whether the prices are those of the penalty: no larger guarantees are feasible.
+
+    The penalty then bounds what all guarantees cost together, and a larger one raises the prices as much.
+    """
+    first = handle.prices.size - len(rows.names)
+    cost = float(handle.prices[first:] @ handle.guarantees.levels)
+    if cost <= _USUAL_COST * gap_unit(utility.compiled(), float(handle.numbers[VALUE])):
+        return False
+    handle.numbers[PENALTY] *= _PENALTY_STEP
+    search_lottery(handle, _MAX_ASSIGNMENTS, OPTIMISE)
+    utility.raise_callback_error()
+    return float(handle.prices[first:] @ handle.guarantees.levels) > 0.5 * _PENALTY_STEP * cost
 
 
 def _infeasible(handle: LotteryHandle, rows: NamedRows, utility: Utility) -> UnsolvableError:
@@ -197,15 +217,15 @@ def _read(
     count, n_lotteries = int(handle.counts[N_RANKINGS]), handle.values.size if is_personalized else 1
     support = handle.support[:count]
     rankings, place = np.unique(handle.rankings[support].astype(np.intp), axis=0, return_inverse=True)
-    odds = np.zeros((n_lotteries, len(rankings)))
-    np.add.at(odds, (handle.owners[support], place.ravel()), handle.probabilities[:count])
-    order = np.argsort(-odds.sum(axis=0), kind="stable")
-    odds = np.ascontiguousarray(odds[:, order])
-    odds /= odds.sum(axis=1, keepdims=True)
+    shares = np.zeros((n_lotteries, len(rankings)))
+    np.add.at(shares, (handle.owners[support], place.ravel()), handle.probabilities[:count])
+    order = np.argsort(-shares.sum(axis=0), kind="stable")
+    probabilities = np.ascontiguousarray(shares[:, order])
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
     n_guarantees = 0 if rows is None else len(rows.names)
     prices = handle.prices[handle.prices.size - n_guarantees :].copy()
     bound = float(handle.numbers[BOUND]) + constant
-    return _Outcome(rankings[order], odds, bound, prices, assignments)
+    return _Outcome(rankings[order], probabilities, bound, prices, assignments)
 
 
 def _lottery(
@@ -233,12 +253,12 @@ def _lottery(
     missing = value - outcome.upper_bound if is_above else bound - value if bound > value else 0.0
     gap = 0.0 if missing == 0.0 else float(missing / unit) if 0.0 < unit < np.inf else np.inf
     reports = _reports(rows, outcome, values, exposures)
-    for array in (values, exposures, outcome.rankings, outcome.odds):
+    for array in (values, exposures, outcome.rankings, outcome.probabilities):
         array.flags.writeable = False
     return Lottery(
         treatment=treatment,
         rankings=outcome.rankings,
-        probabilities=outcome.odds[0] if treatment == "equal" else outcome.odds,
+        probabilities=outcome.probabilities[0] if treatment == "equal" else outcome.probabilities,
         user_type_values=values,
         exposures=exposures,
         value=value,
@@ -259,18 +279,18 @@ def _lottery(
 def _expected(instance: Instance, outcome: _Outcome) -> tuple[Floats, Floats]:
     """Return the expected value of each type, shape (N,), and the exposure of each item, shape (M,)."""
     n, n_items = instance.n_user_types, instance.n_items
-    odds = np.broadcast_to(outcome.odds, (n, outcome.odds.shape[1]))
+    probabilities = np.broadcast_to(outcome.probabilities, (n, len(outcome.rankings)))
     shown = instance.means[:, outcome.rankings]  # (N, S, K)
-    values = np.einsum("is,ik,isk->i", odds, instance.preferences, shown)
+    values = np.einsum("is,ik,isk->i", probabilities, instance.preferences, shown)
     exposures = np.zeros(n_items)
-    looks = np.einsum("i,is,ik->sk", instance.weights, odds, instance.preferences)
+    looks = np.einsum("i,is,ik->sk", instance.weights, probabilities, instance.preferences)
     np.add.at(exposures, outcome.rankings, looks)
     return values, exposures
 
 
 def _value(instance: Instance, utility: Utility, outcome: _Outcome, values: Floats) -> float:
     """Return Γ of expected values plus expected bonuses."""
-    bonus = float(outcome.odds[0] @ instance.bonuses[outcome.rankings].sum(axis=1))
+    bonus = float(outcome.probabilities[0] @ instance.bonuses[outcome.rankings].sum(axis=1))
     return utility.collective(instance.weights, values) + bonus
 
 
@@ -283,9 +303,16 @@ def _reports(
     if rows.rows.user_types.size:
         reached[-rows.rows.user_types.size :] = values[rows.rows.user_types]
     return tuple(
-        GuaranteeReport(name, float(level), float(got), float(price) if got <= level * (1.0 + 1e-7) else 0.0)
+        GuaranteeReport(name, float(level), float(got), _price(level, got, price))
         for name, level, got, price in zip(rows.names, rows.rows.levels, reached, outcome.prices, strict=True)
     )
+
+
+def _price(level: float, reached: float, price: float) -> float | None:
+    """Return the price of a guarantee: 0 if it is not binding, None if it is not determined."""
+    if reached > level * (1.0 + 1e-7):
+        return 0.0
+    return None if np.isnan(price) else float(price)
 
 
 def as_concave(utility: Utility) -> Utility:

@@ -18,10 +18,12 @@ from banditrank.experiments._compare.reproductions.regret_reproduction import (
 from banditrank.experiments._curves import QUANTILE_HEADINGS, at_round, draw_curves, format_quantiles
 from banditrank.experiments._job import Job
 from banditrank.experiments._study import Check, Frames, Study, StudyResult
+from banditrank.model._problem import Problem
 from banditrank.policies.baselines._nash_ucb import NashUCB, NashUCBState, nash_welfare
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._simulate import default_checkpoints
+from banditrank.solvers._lottery.solve import solve_lottery
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,21 +37,17 @@ QUICK_SCALE = f"{QUICK_REPLICATIONS} of {REPLICATIONS} replications of {QUICK_RO
 TASTES = np.array([[0.9, 0.1, 0.4, 0.2], [0.1, 0.8, 0.3, 0.5]])  # (N, M)
 
 
-def best_lottery(means: Floats) -> Floats:
-    """Return the distribution over arms of the largest Nash welfare, shape (M,), for means of shape (N, M).
-
-    Multiplicative updates, which increase the welfare at every step.
+def best_welfare() -> float:
+    """Return the largest Nash welfare of any distribution over the arms.
 
     Examples
     --------
-    >>> best_lottery(np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.2]])).round(6)
-    array([0.5, 0.5, 0. ])
+    >>> round(best_welfare(), 4)
+    0.225
     """
-    n, m = means.shape
-    lottery = np.full(m, 1.0 / m)
-    for _ in range(20_000):
-        lottery *= (means / (means @ lottery)[:, None]).sum(axis=0) / n
-    return lottery
+    n = len(TASTES)
+    problem = Problem(np.full(n, 1.0 / n), np.ones((n, 1)), TASTES)
+    return float(nash_welfare(solve_lottery(problem, "nash").user_type_values))
 
 
 def lottery_in_force(state: NashUCBState) -> Floats:
@@ -107,7 +105,7 @@ class WelfareJob(Job):
     def _replicate(self, rng: np.random.Generator, advance: Advance) -> "list[tuple[float, ...]]":
         n, m = TASTES.shape
         kernel = self.policy.bind(Counts.empty(n_user_types=n, n_items=m, n_positions=1), rng)
-        best = nash_welfare(TASTES @ best_lottery(TASTES))
+        best = best_welfare()
         checkpoints = {*default_checkpoints(self.rounds).tolist(), *tenfolds(self.rounds)}
         rows: list[tuple[float, ...]] = []
         regret, parameters, rewards = 0.0, np.zeros(0), np.zeros(1)
@@ -139,7 +137,7 @@ def sweep(seed: int, *, quick: bool) -> list[Job]:
 
 def fixed_arm_loss() -> float:
     """Return the welfare that the best fixed arm loses in each round against the best lottery."""
-    return float(nash_welfare(TASTES @ best_lottery(TASTES)) - TASTES.prod(axis=0).max())
+    return float(best_welfare() - TASTES.prod(axis=0).max())
 
 
 def analyse(frames: Frames) -> StudyResult:
