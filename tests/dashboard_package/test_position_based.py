@@ -141,7 +141,7 @@ def test_the_document_has_the_scale_of_the_click_model(settings: dict[str, Any])
 
 
 def test_explanations_by_estimates_have_the_scale_of_the_click_model() -> None:
-    surface, _, version, counts = surface_counts(policy="greedy-rank")
+    surface, _, version, counts, _ = surface_counts(policy="greedy-rank")
     snapshot = PolicySnapshot(surface, 1, version, counts)
     for beliefs in (_estimates(snapshot, None), _estimates(snapshot, 1)):
         assert (beliefs.position_preferences.max(axis=1) == 1).all()

@@ -35,7 +35,7 @@ class Reports:
 
 def summary_of(surface: DemoSurface, **settings: Any) -> SurfaceSummary:
     problem, tracker = surface.problem, RegretTracker(surface)
-    definition = Surface.from_dict({"name": surface.name, **surface.definition(), **settings})
+    definition = Surface.from_dict({"name": surface.name, **surface.definition, **settings})
     with Ranker(definition, store=MemoryStore()) as ranker:
         for number in range(40):
             user_type = number % problem.n_user_types

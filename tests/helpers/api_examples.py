@@ -17,6 +17,17 @@ SETTINGS = {"max_stream_seconds": 0.01}
 MAX_TEXT_LINES = 12  # of a response that is not JSON
 ITEMS = ["ad-1", "ad-2", "ad-3", "ad-4"]
 SURFACE = {"name": "ads", "items": ITEMS, "n_positions": 2, "user_types": ["new", "returning"]}
+LOTTERY = {
+    "name": "carousel",
+    "items": ["shoes", "books", "coffee"],
+    "n_positions": 1,
+    "user_types": ["new", "returning"],
+    "treatment": "equal-lottery",
+    "utility": "nash",
+    "guarantees": [{"kind": "least-exposure", "level": 0.1}],
+    "refresh_seconds": 0.0,
+}
+FAVOURITES = {"new": "shoes", "returning": "books"}
 EXPERIMENT = {"name": "autumn", "arms": [{"name": "hold-out", "share": 0.1, "policy": "random"}]}
 IF_NONE_MATCH = '"4f0c7a1e2b"'
 SINCE = "2026-11-16T12:00:00Z"
@@ -70,6 +81,18 @@ def _content(content_type: str, text: str) -> Any:
     return "\n".join(text.splitlines()[:MAX_TEXT_LINES])
 
 
+def _play_lottery(service: Running) -> Any:
+    """Create a surface with a lottery, let it learn that tastes conflict, and return its last ranking."""
+    assert service.ask("POST", "/v1/surfaces", LOTTERY).status_code == 201
+    ranking = None
+    for user_type in ("new", "returning") * 20:
+        path, favourite = "/v1/surfaces/carousel/rankings", FAVOURITES[user_type]
+        ranking = service.ask("POST", path, {"user_type": user_type}).json()
+        clicked = favourite if favourite in ranking["items"] else None
+        service.ask("POST", "/v1/feedback", {"ranking": ranking["id"], "clicked": clicked})
+    return ranking
+
+
 def record(service: Running) -> Mapping[str, Any]:
     """Use every operation of a service without surfaces, and return the examples."""
     recorder = _Recorder(service)
@@ -93,11 +116,12 @@ def record(service: Running) -> Mapping[str, Any]:
             ]
         },
     )
-    call("explain", ranking=ranking["id"])
+    drawn = _play_lottery(service)
+    call("explain", ranking=drawn["id"])
     call("listSurfaces")
-    call("readSurface", **surface)
+    call("readSurface", surface="carousel")
     call("estimates", level=0.95, **surface)
-    call("equality", **surface)
+    call("equality", surface="carousel")
     call("experiment", **surface)
     call("dashboard", **surface)
     call("series", since=SINCE, **surface)

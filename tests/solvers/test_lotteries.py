@@ -224,12 +224,11 @@ def test_prices_are_the_slopes_of_the_value() -> None:
         assert values[0].unguaranteed_value > values[0].value
 
 
-@pytest.mark.parametrize("treatment", ["equal", "personalized"])
-def test_prices_are_unknown_at_the_limit_of_what_can_be_kept(treatment: str) -> None:
+def test_prices_are_unknown_at_the_limit_of_what_can_be_kept() -> None:
     problem = make_problem("conflict", n_user_types=3, n_items=8, n_positions=3, seed=2)
     for utility in (NASH, MAXIMIN):
         solved = [
-            solve_lottery(problem, utility, guarantees=[LeastExposure(level)], treatment=treatment)
+            solve_lottery(problem, utility, guarantees=[LeastExposure(level)])
             for level in (1 / 8, 1 / 8 - 1e-3)
         ]
         assert {report.price for report in solved[0].guarantees} == {None}

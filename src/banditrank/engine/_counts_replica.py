@@ -187,7 +187,8 @@ class CountsReplica:
             Of all items; None if none are stored apart from the latest.
         """
         first = store.changes(surface_id, after=since, limit=1)
-        for version in dict.fromkeys((since, *(one.version - 1 for one in first))):
+        later = [one.version - is_before for one in first for is_before in (1, 0)]  # the latest always stays
+        for version in dict.fromkeys((since, *later)):
             try:
                 replica = cls(store, surface_id, surface, up_to=version)
             except PrunedError:

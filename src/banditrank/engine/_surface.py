@@ -449,7 +449,7 @@ class Surface:
         if changed.experiment is not None and changed.experiment != self.experiment:
             changed.experiment.check_surface(changed)
         is_kept = covered_items(changed) == covered_items(self) and changed.treatment == self.treatment
-        since = self.guarantees_since if is_kept else version
+        since = 0 if not changed.guarantees else self.guarantees_since if is_kept else version
         if changed.guarantees_since != since:
             changed = replace(changed, guarantees_since=since)
         n_periods = len(self.experiment_periods)

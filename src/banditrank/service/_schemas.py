@@ -162,7 +162,8 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     allow_short_rankings
         Whether a ranking may have fewer items than positions, if a request allows fewer.
     guarantees
-        Least exposures of items and least values of user types, which the lottery of equal-lottery keeps.
+        Least exposures of items and least values of user types, which the lottery of equal-lottery keeps,
+        or the lotteries of the user types under personalized treatment.
     experiment
         Arms that share the visits with the policy; null without an experiment.
     """
@@ -256,7 +257,8 @@ class SurfaceResponse(msgspec.Struct):
     allow_short_rankings
         Whether a ranking may have fewer items than positions, if a request allows fewer.
     guarantees
-        Least exposures of items and least values of user types, which the lottery of equal-lottery keeps.
+        Least exposures of items and least values of user types, which the lottery of equal-lottery keeps,
+        or the lotteries of the user types under personalized treatment.
     experiment
         Arms that share the visits with the policy; null without an experiment.
     revision

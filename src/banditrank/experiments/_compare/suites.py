@@ -62,7 +62,8 @@ class Suite:
     treatment, utility
         Objective of the policies.
     guarantees
-        What lotteries keep under ``equal-lottery``. Policies without lotteries do not run then.
+        What lotteries keep, under ``equal-lottery`` and ``personalized``. Policies without lotteries do not
+        run then.
     rewards, click_model
         User behaviour, or its name.
     horizon, replications

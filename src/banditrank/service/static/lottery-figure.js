@@ -1,7 +1,7 @@
 // The best lottery over rankings: its odds, its gain over one fixed ranking, and the guarantees.
 
 import { h } from "./element.js";
-import { isLottery } from "./selectors.js";
+import { hasTypeLotteries, isLottery } from "./selectors.js";
 import { figure, note } from "./section.js";
 import { formatRanking } from "./names.js";
 import { table } from "./tables.js";
@@ -20,7 +20,7 @@ export function lotteryFigure(state) {
       lottery.conflict && h("p", { class: "none bad" }, conflictText(lottery.conflict)),
       table(
         "Odds of the best lottery by the estimates",
-        [...(isByType(lottery) ? ["User type"] : []), "Ranking", "Probability"],
+        [...(hasTypeLotteries(state) ? ["User type"] : []), "Ranking", "Probability"],
         oddsRows(state),
       ),
       lottery.rankings.length > MAX_RANKINGS &&
@@ -30,10 +30,8 @@ export function lotteryFigure(state) {
   ];
 }
 
-const isByType = (lottery) => lottery.user_types.some((name) => name !== null);
-
 function audience(state) {
-  if (isByType(state.lottery)) return "the same odds for all users of a type";
+  if (hasTypeLotteries(state)) return "the same odds for all users of a type";
   return isLottery(state) ? "the same odds for all users" : "instead of one ranking";
 }
 
@@ -41,7 +39,7 @@ const oddsRows = (state) =>
   state.lottery.rankings
     .slice(0, MAX_RANKINGS)
     .map((ranking, index) => [
-      ...(isByType(state.lottery) ? [state.lottery.user_types[index]] : []),
+      ...(hasTypeLotteries(state) ? [state.lottery.user_types[index]] : []),
       formatRanking(state, ranking),
       percent(state.lottery.probabilities[index], 1),
     ]);

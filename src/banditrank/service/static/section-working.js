@@ -8,6 +8,7 @@ import { explorationFigure } from "./exploration-figure.js";
 import {
   isEmpty,
   isEqual,
+  hasTypeLotteries,
   isLottery,
   isPositionBased,
   maxClicks,
@@ -48,6 +49,7 @@ export function workingSection(state, series, error) {
     clickFigure(state, series),
     // The rankings of a lottery are no exploration, and have no regret of their own.
     !isLottery(state) &&
+      !hasTypeLotteries(state) &&
       h(
         "div",
         { class: "two" },

@@ -3,6 +3,7 @@
 import {
   bestRankingOf,
   isEqual,
+  hasTypeLotteries,
   isLottery,
   isPositionBased,
   isProbablyBest,
@@ -26,8 +27,13 @@ import {
 
 export function shownAnswer(state) {
   if (isLottery(state)) return shownByLottery(state);
+  if (hasTypeLotteries(state)) return SHOWN_BY_TYPE_LOTTERIES;
   return isEqual(state) ? shownToAll(state) : shownToTypes(state);
 }
+
+const SHOWN_BY_TYPE_LOTTERIES =
+  "Each ranking is drawn from a lottery of the user's type, which keeps the guarantees. " +
+  "Without guarantees, these rankings would be best.";
 
 function shownByLottery(state) {
   const [first, ...others] = state.best_rankings;

@@ -26,8 +26,8 @@ class GuaranteeReport:
         The exposure or value under the lottery.
     price
         The dual: by how much the value rises for each unit by which the level falls; 0 if the guarantee is
-        not binding. None at the limit of what can be kept, where no larger level is feasible and the dual
-        has no upper limit.
+        not binding. None if it is unknown: at the limit of what can be kept, where no level can be larger,
+        the dual is not unique.
 
     Examples
     --------
