@@ -129,7 +129,7 @@ function lotteryOdds({ lottery: { rankings, drawn }, is_type_used: isTypeUsed, u
         one.items.join(", "),
         percent(one.probability, 1),
         number((end += one.probability), 4),
-        index + 1 === drawn ? "yes" : "",
+        index + 1 === drawn ? h("b", null, "yes") : "",
       ]),
     ),
   );

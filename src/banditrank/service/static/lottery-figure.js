@@ -20,7 +20,7 @@ export function lotteryFigure(state) {
       lottery.conflict && h("p", { class: "none bad" }, conflictText(lottery.conflict)),
       table(
         "Odds of the best lottery by the estimates",
-        [...(hasTypeLotteries(state) ? ["User type"] : []), "Ranking", "Probability"],
+        ["Ranking", ...(hasTypeLotteries(state) ? ["User type"] : []), "Probability"],
         oddsRows(state),
       ),
       lottery.rankings.length > MAX_RANKINGS &&
@@ -39,8 +39,8 @@ const oddsRows = (state) =>
   state.lottery.rankings
     .slice(0, MAX_RANKINGS)
     .map((ranking, index) => [
-      ...(hasTypeLotteries(state) ? [state.lottery.user_types[index]] : []),
       formatRanking(state, ranking),
+      ...(hasTypeLotteries(state) ? [state.lottery.user_types[index]] : []),
       percent(state.lottery.probabilities[index], 1),
     ]);
 
