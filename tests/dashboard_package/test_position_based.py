@@ -10,7 +10,7 @@ from banditrank import Counts, GreedyRank, Problem, confidence_intervals, estima
 from banditrank.dashboard._assessment import assess
 from banditrank.dashboard._documents import dashboard_document
 from banditrank.dashboard._estimates_report import report_estimates
-from banditrank.dashboard._explain import _estimates
+from banditrank.dashboard._explain import _estimates, _of_user_type
 from banditrank.dashboard._posterior_samples import PosteriorSamples, quantile_interval
 from banditrank.dashboard._recent_impressions import RecentImpressions
 from banditrank.dashboard._surface_problem import SurfaceProblem
@@ -143,7 +143,7 @@ def test_the_document_has_the_scale_of_the_click_model(settings: dict[str, Any])
 def test_explanations_by_estimates_have_the_scale_of_the_click_model() -> None:
     surface, _, version, counts, _ = surface_counts(policy="greedy-rank")
     snapshot = PolicySnapshot(surface, 1, version, counts)
-    for beliefs in (_estimates(snapshot, None), _estimates(snapshot, 1)):
+    for beliefs in (_estimates(snapshot), _of_user_type(_estimates(snapshot), 1)):
         assert (beliefs.position_preferences.max(axis=1) == 1).all()
         assert beliefs.item_means.max() <= 1
     sampled = PolicySnapshot(position_based(), 1, version, counts).sampled_problem(0, b"12345678")
