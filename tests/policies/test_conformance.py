@@ -80,7 +80,10 @@ POLICIES: dict[str, MakePolicy] = {
     "ucb equal-lottery guaranteed": lambda _: UCBRank(
         coefficient=0.5, treatment="equal-lottery", utility="nash", guarantees=[LeastExposure(0.02)]
     ),
+    "thompson personalized guaranteed": lambda _: ThompsonRank(guarantees=(LeastExposure(0.02),)),
+    "ucb personalized guaranteed": lambda _: UCBRank(coefficient=0.5, guarantees=[LeastExposure(0.02)]),
     "oracle personalized": Oracle,
+    "oracle personalized guaranteed": lambda problem: Oracle(problem, guarantees=(LeastExposure(0.02),)),
     "oracle equal nash": lambda problem: Oracle(problem, treatment="equal", utility="nash"),
     "oracle equal-lottery nash": lambda problem: Oracle(problem, treatment="equal-lottery", utility="nash"),
 }

@@ -50,7 +50,7 @@ class GreedyRank(PaperPolicy):
         """Return ε_t, at most 1, no bonus, and the solver's gap δ_t = O(1/t), shape (rounds, 3)."""
         values = np.zeros((len(rounds), 3))
         if self.has_lotteries:
-            values[:, 2] = lottery_gaps(rounds)
+            values[:, 2] = lottery_gaps(rounds, self.treatment)
         else:
             np.minimum(MAX_GAP, 1.0 / rounds, out=values[:, 2])
         np.minimum(1.0, self.schedule(rounds), out=values[:, 0])

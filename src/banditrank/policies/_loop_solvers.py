@@ -117,12 +117,15 @@ def optimality_gaps(rounds: NDArray[np.int64]) -> Floats:
     return np.asarray(np.minimum(MAX_GAP, 0.3 * np.sqrt(np.log(rounds) / rounds)))
 
 
-def lottery_gaps(rounds: NDArray[np.int64]) -> Floats:
+def lottery_gaps(rounds: NDArray[np.int64], treatment: Treatment) -> Floats:
     """Return optimality gaps of lotteries, which decrease as 1/t, shape (t,).
 
     The value is flat around the best lottery under a smooth utility: errors of the estimates cost their
-    square.
+    square. That of personalized lotteries is linear, so their gap is always small: a large one would leave
+    the order of items to the rankings that the search starts from.
     """
+    if treatment == "personalized":
+        return np.full(len(rounds), MIN_LOTTERY_GAP)
     return np.asarray(np.clip(10.0 / rounds, MIN_LOTTERY_GAP, MAX_LOTTERY_GAP))
 
 

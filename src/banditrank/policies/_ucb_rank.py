@@ -53,6 +53,6 @@ class UCBRank(PaperPolicy):
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return no exploration, the bonus a_t ln t, and the solver's gap, shape (rounds, 3)."""
         values = np.zeros((len(rounds), 3))
-        values[:, 2] = lottery_gaps(rounds) if self.has_lotteries else optimality_gaps(rounds)
+        values[:, 2] = lottery_gaps(rounds, self.treatment) if self.has_lotteries else optimality_gaps(rounds)
         np.multiply(self.schedule(rounds), np.log(rounds), out=values[:, 1])
         return values
