@@ -341,9 +341,8 @@ class ThompsonRank(CompiledPolicy):
 
     def parameters(self, rounds: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the solver's optimality gap, shape (rounds, 1)."""
-        return (lottery_gaps(rounds, self.treatment) if self.has_lotteries else optimality_gaps(rounds))[
-            :, None
-        ]
+        gaps = lottery_gaps(rounds, self.treatment) if self.has_lotteries else optimality_gaps(rounds)
+        return gaps[:, None]
 
     def sampled_problem(self, state: Any) -> SampledProblem:
         """Return the posterior sample of the last ranking: of all types, or of one if it suffices."""
