@@ -117,11 +117,12 @@ const drawText = ({ draw, drawn, rankings, kept_factor: kept }) =>
   (kept < 1 ? `; the lottery keeps ${percent(kept, 1)} of each guarantee` : "");
 
 function lotteryOdds({ lottery: { rankings, drawn }, is_type_used: isTypeUsed, user_type: userType }) {
+  const who = isTypeUsed ? `all users of type ${userType}` : "all users";
   let end = 0;
   return h(
     "figure",
     null,
-    h("figcaption", null, h("h2", null, "Lottery"), h("span", { class: "m" }, `the same odds for all users${isTypeUsed ? ` of type ${userType}` : ""}`)),
+    h("figcaption", null, h("h2", null, "Lottery"), h("span", { class: "m" }, `the same odds for ${who}`)),
     table(
       "Rankings of the lottery",
       ["Ranking", "Probability", "Drawn below", "Drawn"],
