@@ -64,7 +64,8 @@ function guaranteesFigure(state) {
     table("Guarantees, what was realised, and their prices", head, rows),
     note(
       "So far: over the visits since the guarantees are in force. Kept: the level is reached within the ",
-      "interval. Price: by how much the collective utility rises for each unit by which the level falls; 0 if it costs nothing.",
+      "interval. Price: by how much the collective utility rises for each unit by which the level ",
+      "falls; 0 if it costs nothing, – if it is unknown.",
     ),
   );
 }
