@@ -11,7 +11,7 @@ from banditrank.model._rankings import Ranking
 Indices = NDArray[np.uintp]
 
 
-EVERYONE = -1  # the owner of a ranking for all user types
+ALL_TYPES = -1  # the owner of a ranking for all user types
 
 
 class LotteryBuffer(NamedTuple):
@@ -23,7 +23,7 @@ class LotteryBuffer(NamedTuple):
 
     rankings: NDArray[np.uintp]  # (S, K)
     probabilities: NDArray[np.float64]  # (S,)
-    owners: NDArray[np.int64]  # (S,) the user type that a ranking is for; EVERYONE if for all
+    owners: NDArray[np.int64]  # (S,) the user type that a ranking is for; ALL_TYPES if for all
     size: NDArray[np.int64]  # (1,) number of rankings
     factor: NDArray[np.float64]  # (1,) share of all guarantees that the lottery keeps
 
@@ -52,7 +52,7 @@ def new_lottery_buffer(capacity: int, n_positions: int) -> LotteryBuffer:
     return LotteryBuffer(
         np.zeros((capacity, n_positions), dtype=np.uintp),
         np.zeros(capacity),
-        np.full(capacity, EVERYONE, dtype=np.int64),
+        np.full(capacity, ALL_TYPES, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
         np.ones(1),
     )
@@ -78,7 +78,7 @@ def read_lottery(buffer: LotteryBuffer, user_type: int) -> DrawnLottery | None:
     size = int(buffer.size[0])
     if size == 0:
         return None
-    is_own = np.isin(buffer.owners[:size], (EVERYONE, user_type))
+    is_own = np.isin(buffer.owners[:size], (ALL_TYPES, user_type))
     return DrawnLottery(
         buffer.rankings[:size][is_own].astype(np.intp),
         buffer.probabilities[:size][is_own],
@@ -91,7 +91,7 @@ def draw_from_buffer(lottery: LotteryBuffer, user_type: int, uniform: float, ran
     """Write the ranking that a number from [0, 1) draws from the lottery of a user type, shape (K,)."""
     chosen, passed = -1, 0.0
     for s in range(lottery.size[0]):
-        if lottery.owners[s] == EVERYONE or lottery.owners[s] == user_type:
+        if lottery.owners[s] == ALL_TYPES or lottery.owners[s] == user_type:
             chosen, passed = s, passed + lottery.probabilities[s]
             if uniform < passed:
                 break

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from banditrank._compilation import dispatch_on_type, inlined
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.policies._base import Treatment
-from banditrank.policies._drawn_lottery import EVERYONE, LotteryBuffer, draw_from_buffer, new_lottery_buffer
+from banditrank.policies._drawn_lottery import ALL_TYPES, LotteryBuffer, draw_from_buffer, new_lottery_buffer
 from banditrank.policies._policy_guarantees import guarantee_rows
 from banditrank.solvers._assignment import AssignmentWorkspace, assign, new_assignment_workspace, slope
 from banditrank.solvers._branch_and_bound.search import SearchHandle, bind_search, improve_ranking, new_search
@@ -280,7 +280,7 @@ def _draw(
     for s in range(size):
         column = search.support[s]
         lottery.probabilities[s] = search.probabilities[s]
-        lottery.owners[s] = search.owners[column] if solver.is_personalized else EVERYONE
+        lottery.owners[s] = search.owners[column] if solver.is_personalized else ALL_TYPES
         for k in range(ranking.size):
             lottery.rankings[s, k] = search.rankings[column, k]
     lottery.size[0], lottery.factor[0] = size, search.numbers[FACTOR]

@@ -13,7 +13,7 @@ from banditrank.model._click_models import SINGLE_LOOK, ClickModel
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards
 from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
-from banditrank.policies._drawn_lottery import EVERYONE, LotteryBuffer, draw_from_buffer, new_lottery_buffer
+from banditrank.policies._drawn_lottery import ALL_TYPES, LotteryBuffer, draw_from_buffer, new_lottery_buffer
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._policy_guarantees import check_guarantees
 from banditrank.policies._restriction import FREE, LENGTH, Restriction, place_best
@@ -189,6 +189,6 @@ class Oracle(CompiledPolicy):
             lottery = new_lottery_buffer(shown.size, problem.n_positions)
             lottery.rankings[:] = self.rankings[shown]
             lottery.probabilities[:] = np.atleast_2d(self.probabilities)[owners, shown]
-            lottery.owners[:] = EVERYONE if self.treatment == "equal-lottery" else owners
+            lottery.owners[:] = ALL_TYPES if self.treatment == "equal-lottery" else owners
             return OracleLotteryState(lottery)
         return OracleState(self.rankings.astype(np.uintp))

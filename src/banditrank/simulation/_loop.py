@@ -16,7 +16,7 @@ from banditrank._compilation import inlined, specialise
 from banditrank.model._bound_click_model import ClickHandle, draw_by_handle, value_by_handle
 from banditrank.model._click_models import ClickModel, CompiledProblem, draw_user_type
 from banditrank.policies._bound_kernel import observe_by_handle, rank_by_handle
-from banditrank.policies._drawn_lottery import EVERYONE, LotteryBuffer
+from banditrank.policies._drawn_lottery import ALL_TYPES, LotteryBuffer
 from banditrank.policies._kernel import Kernel
 from banditrank.utilities._formulas import CompiledUtility, collective
 
@@ -194,7 +194,7 @@ def _build(  # noqa: C901 - the loop is one function
                     for k in range(ranking.size):  # the click model may be bound to this array
                         ranking[k] = lottery.rankings[s, k]
                     for i in range(objective.values.size):
-                        if lottery.owners[s] == EVERYONE or lottery.owners[s] == i:
+                        if lottery.owners[s] == ALL_TYPES or lottery.owners[s] == i:
                             objective.values[i] += lottery.probabilities[s] * value(problem, i, ranking)
                 if objective.is_equal:
                     mixed = collective(objective.utility, problem.arrival_rates, objective.values)
