@@ -60,6 +60,19 @@ def test_a_new_type_starts_from_what_others_like() -> None:
     assert np.ptp(alone.shapes[0] / alone.looks[0]) == 0.0
 
 
+def test_rounds_of_types_with_the_same_tastes_count() -> None:
+    displays = np.array([10.0, 1000, 2000, 3000, 3000, 4000])
+    rounds = displays * POPULARITIES.size
+    prior = fitted_prior(correlated_means(0.1), displays)
+    share = prior.shared_rounds[0] / (rounds[1:].sum() - rounds[1:].max())  # the largest does not count
+    assert 0.8 < share < 1.0
+    different = np.exp(np.random.default_rng(4).normal(-2.0, 0.9, (6, 12))).clip(0.005, 0.95)
+    assert fitted_prior(different, displays).shared_rounds.max() < 0.4 * rounds.sum()
+    assert fitted_prior(correlated_means(0.1), displays, is_pooled=False).shared_rounds.max() == 0.0
+    two = fitted_prior(correlated_means(0.1, 2), displays[:2])
+    assert two.shared_rounds.max() == 0.0
+
+
 def test_one_type_cannot_condemn_an_item() -> None:
     # Four types were shown the item a thousand times and like it; the fifth dislikes it as surely.
     means = np.full((6, 8), 0.2)

@@ -52,6 +52,7 @@ class MeanPrior(NamedTuple):
     log_mean_gaps: Floats  # (N,) ln E μ − E ln μ over the items of a type, which determines a
     taste_sums: Floats  # (N,) weighted squares of deviations of a type, which determine s²
     taste_weights: Floats  # (N,)
+    shared_rounds: Floats  # (N,) rounds of other types that tell a type's means; see `_fit_shared_rounds`
 
 
 def new_mean_prior(n_user_types: int, n_items: int, *, is_pooled: bool) -> MeanPrior:
@@ -68,6 +69,7 @@ def new_mean_prior(n_user_types: int, n_items: int, *, is_pooled: bool) -> MeanP
         np.zeros((n, m)),
         np.zeros((n, m)),
         np.full(n, log_mean_gap(1.0)),
+        np.zeros(n),
         np.zeros(n),
         np.zeros(n),
     )
@@ -87,6 +89,8 @@ def fit_prior(prior: MeanPrior, user_type: int, rewards: Floats, looks: Floats, 
         _fit_taste_variance(prior, i)
     _fit_shape(prior, i)
     _write_shapes(prior, i)
+    if prior.is_pooled:
+        _fit_shared_rounds(prior, i, rounds)
 
 
 @internal
@@ -203,6 +207,22 @@ def _write_shapes(prior: MeanPrior, i: int) -> None:
         if not prior.is_pooled:
             prior.shapes[i, j] = prior.shape[0]
         prior.looks[i, j] = prior.shapes[i, j] / (prior.levels[i] * prior.popularities[i, j])
+
+
+@internal
+def _fit_shared_rounds(prior: MeanPrior, i: int, rounds: Floats) -> None:
+    """Write the rounds of other types that count as rounds of a type, for its exploration.
+
+    They count by the share of tastes in common, except those of the type with the most rounds: what one other
+    type likes may be luck. So of two types each explores as if it were alone.
+    """
+    total, largest = 0.0, 0.0
+    for other in range(rounds.size):
+        if other != i:
+            total += rounds[other]
+            largest = max(largest, rounds[other])
+    common = 1.0 - min(prior.taste_variance[0] * prior.shape[0], 1.0)
+    prior.shared_rounds[i] = common * (total - largest)
 
 
 @compiled

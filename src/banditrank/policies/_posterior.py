@@ -488,7 +488,9 @@ def sample_type(pointer: Any, user_type: int, rng_address: int) -> None:
     normals, looks = workspace.normals, workspace.rates
     _write_normals(rng, normals[0])
     _write_looks(weighted_displays, preferences, n_cells, positions, items, looks)
-    inflation = posterior.variance_factor * variance_inflation(posterior.rounds[i])
+    inflation = posterior.variance_factor * variance_inflation(
+        posterior.rounds[i] + posterior.prior.shared_rounds[i]
+    )
     weighted_rewards = posterior.weighted_rewards[i]
     if is_position_based:
         _write_normals(rng, normals[1])
@@ -656,7 +658,8 @@ def variance_inflation(rounds: float) -> float:
 
     Posterior sampling abandons an item once the odds against it are about n. Early on that happens soon: one
     run in a hundred loses an item to bad luck for very long. Exploration that 10,000 rounds would require in
-    any case costs next to nothing in the long run if it is done early.
+    any case costs next to nothing in the long run if it is done early. Rounds of types with the same tastes
+    count, too (`MeanPrior.shared_rounds`): then others have done that exploration.
     """
     return min(
         math.log(rounds + math.e + _INFLATION_ROUNDS) / math.log(rounds + math.e), _MAX_VARIANCE_INFLATION
