@@ -214,9 +214,14 @@ def test_features_need_a_fifth_of_the_regret_of_clusters(appeal: Any) -> None:
 
 @pytest.mark.campaign
 def test_one_hot_features_have_the_regret_of_thompson_rank() -> None:
-    # Over 40 seeds on Table 1: 245 (standard error 20) and 230 (10).
+    # One-hot features cannot pool types: the same model is that of pooling=False. Over 60 runs of seed 42: 247
+    # (standard error 33), 246 (14), and 202 (11) with pooling. Seeds are fixed; bounds have room for rounding.
     problem = kdd2012()
     settings = {"horizon": 300_000, "replications": 60}
-    plain = simulate(ThompsonRank(), problem, **settings).final_regret.mean()
+    alone, pooled = (
+        simulate(ThompsonRank(pooling=pooling), problem, **settings).final_regret.mean()
+        for pooling in (False, True)
+    )
     one_hot = simulate(ContextualThompsonRank(), ContextualProblem.from_problem(problem), **settings)
-    assert one_hot.final_regret.mean() <= 1.25 * plain
+    assert one_hot.final_regret.mean() <= 1.1 * alone
+    assert one_hot.final_regret.mean() <= 1.25 * pooled
