@@ -214,8 +214,8 @@ def test_features_need_a_fifth_of_the_regret_of_clusters(appeal: Any) -> None:
 
 @pytest.mark.campaign
 def test_one_hot_features_have_the_regret_of_thompson_rank() -> None:
-    # One-hot features cannot pool types: the same model is that of pooling=False. Over 60 runs of seed 42: 247
-    # (standard error 33), 246 (14), and 202 (11) with pooling. Seeds are fixed; bounds have room for rounding.
+    # One-hot features cannot pool types: the same model is that of pooling=False. Over 60 runs of seed 42:
+    # 247 (standard error 33), 246 (14), and 202 (11) with pooling. Seeds are fixed; bounds allow rounding.
     problem = kdd2012()
     settings = {"horizon": 300_000, "replications": 60}
     alone, pooled = (
