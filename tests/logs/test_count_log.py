@@ -20,7 +20,7 @@ from helpers.click_logs import (
     write_lines,
 )
 
-from banditrank import InvalidInputError
+from banditrank import BanditRankError, InvalidInputError
 from banditrank.counts import ClickCube
 from banditrank.counts._click_cube import UNKNOWN
 from banditrank.logs import LogColumns, count_log
@@ -230,6 +230,18 @@ BAD_LINES = {
     "2,old,a,1.5,0": ("position is not a whole number", "position must be a whole number, got '1.5'"),
     "2,old,a,63,0": ("position is out of range", "position must be from 0 to 62, got '63'"),
     "2,old,a,-1,0": ("position is out of range", "position must be from 0 to 62, got '-1'"),
+    "2,old,a,2000000000,0": (
+        "position is out of range",
+        "position must be from 0 to 62, got '2000000000'",
+    ),
+    "2,old,a\x1b[31m,2,1": (
+        "item is not a printable name",
+        "item must be a non-empty printable string, got 'a\\x1b[31m'",
+    ),
+    "2,o\0ld,a,2,1": (
+        "user_type is not a printable name",
+        "segment must be a non-empty printable string, got 'o\\x00ld'",
+    ),
     "2,old,a,2,2": ("clicked is not 0 or 1", "clicked must be 0 or 1, got '2'"),
     "2,old,a,2,yes": ("clicked is not 0 or 1", "clicked must be 0 or 1, got 'yes'"),
     "2,old,a,1,0": (
@@ -253,6 +265,7 @@ def test_bad_rows_are_refused_with_their_line_or_dropped(tmp_path: Path, line: s
     assert cube.metadata["rows"] == {"counted": 5 - n_bad, reason: n_bad}
     assert cube.metadata["first_rows"] == {reason: "log.csv line 5"}
     assert cube.cells.displays.sum() == 5 - n_bad
+    assert cube.visits.n_clicks.max() == 1  # clicks of bad rows are not those of their visit
 
 
 def test_several_clicks_are_bad_where_one_is_assumed(tmp_path: Path) -> None:
@@ -278,6 +291,10 @@ WIDE = {
         "items must have each item once, got 'a, a'",
     ),
     '{"items": [], "clicked_items": []}': ("visit without items", "items must not be empty, got []"),
+    '{"items": ["a", "b\\u0007"], "clicked_items": []}': (
+        "item is not a printable name",
+        "items must be a non-empty printable string, got 'b\\x07'",
+    ),
 }
 
 
@@ -464,34 +481,96 @@ def test_invalid_user_tables_are_refused(users: object, columns: LogColumns | No
 ROWS = LOG.drop(columns=["user_id", "ts"])[:40].to_csv(index=False)
 
 
+MALFORMED = {
+    "1,new,item-1,1": (
+        "row has another number of values than the header",
+        "must have 5 values, as the header has columns, got 4",
+    ),
+    "1,new,item-1,1,0,0,0": (
+        "row has another number of values than the header",
+        "must have 5 values, as the header has columns, got 7",
+    ),
+    '1,new,"item-1,1,0': (
+        "quote is not closed",
+        "must be a row with closed quotes, got 'a quote that is not closed'",
+    ),
+    '1,new,"item"-1,1,0': (
+        "quote is not closed",
+        "must be a row with closed quotes, got 'a quote that is not closed'",
+    ),
+    "1,new,caf\xe9,1,0": ("row is not UTF-8", "must be UTF-8, got \"byte 0xe9 after '1,new,caf'\""),
+    f"1,new,{'x' * 2_000_000},1,0": (
+        "row is too long",
+        "must be at most 2,000,000 bytes long, got 'a longer line'",
+    ),
+}
+
+
+@pytest.mark.parametrize("line", MALFORMED, ids=range(len(MALFORMED)))
+def test_malformed_rows_are_refused_with_their_line_or_dropped(tmp_path: Path, line: str) -> None:
+    # Detection of the format would skip the rows before a longer one, or say that it failed only.
+    reason, message = MALFORMED[line]
+    lines = ROWS.splitlines()
+    path = tmp_path / "log.csv"
+    path.write_bytes("\n".join([*lines[:30], line, *lines[30:], "7,new,item-1,9,2"]).encode("latin-1"))
+    with pytest.raises(InvalidInputError) as caught:
+        count(path)
+    assert str(caught.value) == f"log.csv line 31 {message}"
+    cube = count(path, bad_rows="drop")
+    assert cube.metadata["rows"] == {"counted": 40, "clicked is not 0 or 1": 1, reason: 1}
+    assert cube.metadata["first_rows"] == {
+        reason: "log.csv line 31",
+        "clicked is not 0 or 1": "log.csv line 43",
+    }
+    assert_same_cube(cube, count(LOG[:40], LogColumns(user="", time="")))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            ROWS.replace("item-3", "café").encode("latin-1"),
-            r"log.csv line \d+ must be UTF-8, got .byte 0xe9 aft",
-        ),
         (ROWS.encode("utf-16"), r"log.csv line 1 must be UTF-8, got .byte 0xff"),
-        ((ROWS + "1,new,item-1\n").encode(), r"log.csv line 42 must have 5 values, .* got 3"),
-        ((ROWS + "1,new,item-1,1,0,0,0\n").encode(), r"log.csv line 42 must have 5 values, .* got 7"),
-        (ROWS.replace("item-1", '"item-1', 1).encode(), r"log.csv line \d+ must be a row with closed quotes"),
         (
             ROWS.replace("segment", "Item", 1).encode(),
             r"log.csv line 1 must have each column once, got 'item'",
         ),
+        (
+            ROWS.replace("item", "item\x1b", 1).encode(),
+            r"item column must have a printable name, got 'item\\x1b'",
+        ),
     ],
 )
-def test_malformed_text_is_named_by_line(tmp_path: Path, content: bytes, message: str) -> None:
-    # Detection of the format would skip the rows before a longer one, or say that it failed only.
+def test_malformed_headers_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "log.csv").write_bytes(content)
-    with pytest.raises(InvalidInputError, match=message):
-        count(tmp_path / "log.csv")
+    for bad_rows in ("refuse", "drop"):
+        with pytest.raises(InvalidInputError, match=message):
+            count(tmp_path / "log.csv", bad_rows=bad_rows)
+
+
+def test_damaged_and_incomplete_files_are_named(tmp_path: Path) -> None:
+    gz, zst = gzip.compress(ROWS.encode()), pa.compress(ROWS.encode(), codec="zstd", asbytes=True)
+    cases = {
+        "cut.csv.gz": (gz[:-20], "truncated compressed stream"),
+        "sum.csv.gz": (gz[:-8] + bytes(8), "incorrect data check"),
+        "plain.csv.gz": (ROWS.encode(), "incorrect header check"),
+        "cut.csv.zst": (zst[:-20], "truncated compressed stream"),
+        "cut.jsonl.gz": (gzip.compress(b'{"item": "a"}\n' * 99)[:-20], "truncated compressed stream"),
+    }
+    for name, (content, message) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(
+            InvalidInputError, match=rf"^log must be a readable file \(.*{message}\), got '.*'$"
+        ):
+            count(tmp_path / name, bad_rows="drop")
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1" + bytes(50))
+    with pytest.raises(BanditRankError, match=r"^reading the log failed: .*cut.parquet'$"):
+        count(tmp_path / "cut.parquet")
 
 
 @pytest.mark.parametrize(
     "content",
     [
         ROWS.replace("\n", "\r\n").encode(),
+        ROWS.replace("\n", "\r\n", 20).encode(),
         b"\xef\xbb\xbf" + ROWS.encode(),
         ROWS.replace("item-1", '"item-1"').encode(),
         ROWS.replace("session,", " session ,", 1).encode(),
@@ -504,20 +583,52 @@ def test_ends_of_lines_marks_and_quotes_do_not_matter(tmp_path: Path, content: b
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "reason", "message"),
     [
         (
             b'{"item": "a", "slot": ',
-            r"^log.jsonl line 3 must be a JSON object, got '{\"item\": \"a\", \"slot\":'$",
+            "line is not a JSON object",
+            'must be a JSON object, got \'{"item": "a", "slot":\'',
         ),
-        (b'{"item": "\xe9"}', r"^log.jsonl line 3 must be UTF-8, got .byte 0xe9"),
+        (b"5", "line is not a JSON object", "must be a JSON object, got '5'"),
+        (b'{"item": "a", "item": "b"}', "key twice in a JSON object", "must have each key once, got 'item'"),
+        (
+            b'{"item": "\xe9"}',
+            "row is not UTF-8",
+            """must be UTF-8, got 'byte 0xe9 after \\'{"item": "\\''""",
+        ),
+        (b'{"item": "\\ud800"}', "row is not UTF-8", "must have no lone surrogates, got '{"),
     ],
 )
-def test_malformed_objects_are_named_by_line(tmp_path: Path, line: bytes, message: str) -> None:
+def test_malformed_objects_are_refused_with_their_line_or_dropped(
+    tmp_path: Path, line: bytes, reason: str, message: str
+) -> None:
     good = b'{"item": "a", "slot": 1, "clicked": 0}\n'
     (tmp_path / "log.jsonl").write_bytes(good * 2 + line + b"\n" + good)
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(InvalidInputError) as caught:
         count(tmp_path / "log.jsonl")
+    assert str(caught.value).startswith(f"log.jsonl line 3 {message}")
+    cube = count(tmp_path / "log.jsonl", bad_rows="drop")
+    assert cube.metadata["rows"] == {"counted": 3, reason: 1}
+    assert cube.metadata["first_rows"] == {reason: "log.jsonl line 3"}
+
+
+def test_a_log_of_malformed_rows_only_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text("5\n[1]\n")
+    with pytest.raises(InvalidInputError, match="log must have a row that is counted, got '2 rows'"):
+        count(tmp_path / "log.jsonl", bad_rows="drop")
+
+
+def test_a_late_value_of_another_type_is_a_bad_row(tmp_path: Path) -> None:
+    # DuckDB detects types by the first 20,480 rows, and fails at a later value that does not fit.
+    good = '{"item": "a", "slot": 1, "clicked": 0}\n'
+    (tmp_path / "log.jsonl").write_text(good * 21_000 + good.replace("1", '"first"'))
+    with pytest.raises(
+        InvalidInputError, match=r"^log.jsonl line 21,001: slot must be a whole number, got 'first'$"
+    ):
+        count(tmp_path / "log.jsonl")
+    cube = count(tmp_path / "log.jsonl", bad_rows="drop")
+    assert cube.metadata["rows"] == {"counted": 21_000, "position is not a whole number": 1}
 
 
 def test_spaces_around_names_of_columns_do_not_hide_bad_rows(tmp_path: Path) -> None:

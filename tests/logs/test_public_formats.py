@@ -60,17 +60,30 @@ def test_clicks_of_session_logs_belong_to_the_latest_query_that_showed_the_item(
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "reason", "message"),
     [
-        ("3\t0\tC\t12", r"log.txt line 7 must follow a query of session 3"),
-        ("3\t0\tX\t12", r"log.txt line 7 must be SessionID, TimePassed, and Q"),
-        ("3", r"log.txt line 7 must be SessionID"),
+        (
+            "3\t0\tC\t12",
+            "click before the first query of its session",
+            r"log.txt line 7 must follow a query of session 3",
+        ),
+        (
+            "3\t0\tX\t12",
+            "line is neither a query nor a click",
+            r"log.txt line 7 must be SessionID, TimePassed, and Q",
+        ),
+        ("3\xe9", "row is not UTF-8", r"log.txt line 7 must be UTF-8"),
     ],
 )
-def test_malformed_lines_of_session_logs_are_named(tmp_path: Path, line: str, message: str) -> None:
-    (tmp_path / "log.txt").write_text(SESSIONS + line + "\n")
+def test_malformed_lines_of_session_logs_are_named_or_dropped(
+    tmp_path: Path, line: str, reason: str, message: str
+) -> None:
+    (tmp_path / "log.txt").write_text(f"{SESSIONS}{line}\n", encoding="latin-1")
     with pytest.raises(InvalidInputError, match=message):
         count_log(tmp_path / "log.txt", file_format="yandex", threads=1)
+    metadata = count_log(tmp_path / "log.txt", file_format="yandex", threads=1, bad_rows="drop").metadata
+    assert metadata["rows"][reason] == 1
+    assert metadata["first_rows"] == {reason: "log.txt line 7"}
 
 
 def test_the_contest_s_log_is_counted_as_by_its_own_reader(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -241,6 +242,9 @@ def _column(table: Any, name: str, dtype: Any = np.int64) -> "NDArray[Any]":
 
 def _check_consistency(cube: ClickCube, path: str) -> None:
     """Raise if an index points beyond its names, or a count is not one: files of different cubes."""
+    for name in chain(cube.type_columns, *cube.type_values, cube.items, cube.periods):
+        if not name.isprintable():
+            raise InvalidInputError("cube", "must have printable names", name)
     n_types, n_items, n_periods = len(cube.type_values), len(cube.items), len(cube.periods)
     cells, visits, lists = cube.cells, cube.visits, cube.lists
     widths = {len(values) for values in cube.type_values}

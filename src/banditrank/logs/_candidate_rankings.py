@@ -13,6 +13,7 @@ from banditrank.logs._engines.base import CountEngine
 from banditrank.logs._engines.duckdb import open_duckdb
 from banditrank.logs._log_columns import LogColumns, resolve_columns
 from banditrank.logs._public_formats import open_public_format
+from banditrank.logs._readable_log import ReadableLog, read_log
 from banditrank.logs._user_table import load_with_users
 
 
@@ -51,14 +52,23 @@ def candidate_target(
     UnknownNameError
         If the log has no such column, or never showed an item of the candidate.
     """
-    with (
-        open_public_format(source, file_format, columns or LogColumns(), temporary_directory) as opened,
-        open_duckdb(
-            memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
-        ) as engine,
-    ):
-        log = open_source(opened.source, opened.file_format, delimiter, opened.header)
-        counts = _count_rankings(engine, log, open_users(users, opened), opened.columns, column)
+    with open_public_format(
+        source, file_format, columns or LogColumns(), temporary_directory, is_dropping=True
+    ) as opened:
+
+        def count(readable: ReadableLog) -> Mapping[str, Mapping[Sequence[str], int]]:
+            with open_duckdb(
+                memory_limit=memory_limit, temporary_directory=temporary_directory, threads=threads
+            ) as engine:
+                return _count_rankings(engine, readable.log, readable.users, opened.columns, column)
+
+        counts = read_log(
+            count,
+            open_source(opened.source, opened.file_format, delimiter, opened.header),
+            open_users(users, opened),
+            is_dropping=True,  # they were refused, or counted by their reason, when the cube was made
+            temporary_directory=temporary_directory,
+        )
     names = Names(cube.user_types, cube.items, cube.n_positions)
     return mixture_target(counts, names, name=f"column:{column}")
 

@@ -1,7 +1,8 @@
 """From a click log to a click cube: `count_log`."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -36,12 +37,12 @@ from banditrank.logs._count_queries import (
     QueryOptions,
 )
 from banditrank.logs._count_warnings import find_warnings
-from banditrank.logs._duckdb_session import QueryError
 from banditrank.logs._engines.base import CountEngine, OnProgress
 from banditrank.logs._engines.duckdb import DuckDBEngine
 from banditrank.logs._log_columns import LogColumns, resolve_columns
 from banditrank.logs._log_files import LogFiles, find_files
 from banditrank.logs._public_formats import OpenedLog, open_public_format
+from banditrank.logs._readable_log import ReadableLog, read_log
 from banditrank.logs._sorted_log import count_sorted_log
 from banditrank.logs._user_table import load_with_users
 
@@ -57,6 +58,7 @@ BadRows: TypeAlias = Literal["refuse", "drop"]
 MAX_LISTS = 5_000_000
 """Maximum number of visits whose lists are retained."""
 
+_MAX_NAMELESS = 10_000  # values that are excluded in a query
 _MAX_FLAGGED = 100_000  # visits that are searched for in the files
 _VISITS_SHARE = 0.4  # of the time, if the log has sessions
 _LISTS_SHARE = 0.5
@@ -166,40 +168,41 @@ def count_log(
     check_integer("max_lists", max_lists, 0, MAX_LISTS)
     zone = _zone(time_zone)
     bounds = _moment("since", since, zone), _moment("until", until, zone)
-    with open_public_format(source, file_format, columns or LogColumns(), temporary_directory) as opened:
-        log = open_source(opened.source, opened.file_format, delimiter, opened.header)
-        user_table = open_users(users, opened)
-        with (
-            _report_malformed_rows(log, user_table),
-            notebook_progress("reading the log", on_progress) as report,
-            _open_engine(engine, memory_limit, temporary_directory, threads, master) as running,
-        ):
-            counter = _Counter(
-                running, log, user_table, opened.columns, single_click=single_click, report=report
-            )
-            cube = counter.count(
-                first_position=first_position,
-                n_positions=n_positions,
-                period=period,
-                zone=zone,
-                bounds=bounds,
-                is_dropping=bad_rows == "drop",
-                max_lists=max_lists,
-            )
-    return replace(cube, metadata={**cube.metadata, "engine": engine, "files": _names(source)})
+    is_dropping = bad_rows == "drop"
+    with (
+        open_public_format(
+            source, file_format, columns or LogColumns(), temporary_directory, is_dropping=is_dropping
+        ) as opened,
+        notebook_progress("reading the log", on_progress) as report,
+    ):
 
+        def count(readable: ReadableLog) -> ClickCube:
+            with _open_engine(engine, memory_limit, temporary_directory, threads, master) as running:
+                counter = _Counter(
+                    running, readable, opened.columns, single_click=single_click, report=report
+                )
+                return counter.count(
+                    first_position=first_position,
+                    n_positions=n_positions,
+                    period=period,
+                    zone=zone,
+                    bounds=bounds,
+                    is_dropping=is_dropping,
+                    max_lists=max_lists,
+                )
 
-@contextmanager
-def _report_malformed_rows(*sources: Any) -> Iterator[None]:
-    """Replace an error of DuckDB by that of the first malformed row, which names its line."""
-    try:
-        yield
-    except QueryError:
-        for source in sources:
-            error = source.find_malformed_row() if isinstance(source, LogFiles) else None
-            if error is not None:
-                raise error from None
-        raise
+        cube = read_log(
+            count,
+            open_source(opened.source, opened.file_format, delimiter, opened.header),
+            open_users(users, opened),
+            is_dropping=is_dropping,
+            temporary_directory=temporary_directory,
+        )
+    metadata: dict[str, Any] = {**cube.metadata, "engine": engine, "files": _names(source)}
+    if opened.rows:
+        metadata["rows"] = {**metadata["rows"], **opened.rows}
+        metadata["first_rows"] = {**metadata["first_rows"], **opened.first_rows}
+    return replace(cube, metadata=metadata)
 
 
 class _Counter:
@@ -208,26 +211,25 @@ class _Counter:
     def __init__(
         self,
         engine: CountEngine,
-        log: "LogFiles | Any",
-        users: "LogFiles | Any | None",
+        source: ReadableLog,
         columns: LogColumns,
         *,
         single_click: bool,
         report: OnProgress | None,
     ) -> None:
         self._engine = engine
-        self._log = log
+        self._source = source
         self._joined: tuple[str, ...] = ()  # columns of the user table
-        if users is None:
-            self._kinds = engine.load(log)
+        if source.users is None:
+            self._kinds = engine.load(source.log)
         else:
-            self._kinds, self._joined = load_with_users(engine, log, users, columns)
+            self._kinds, self._joined = load_with_users(engine, source.log, source.users, columns)
         self._columns = resolve_columns(columns, self._kinds)
         self._single_click = single_click
         self._report = report
         self._warnings: list[str] = []
 
-    def count(
+    def count(  # noqa: C901 - a line a choice
         self,
         *,
         first_position: int | None,
@@ -268,15 +270,38 @@ class _Counter:
         cube = self._count_sorted(queries, first_position, max_lists, options) if is_whole else None
         if cube is not None:
             return cube
-        if layout == "wide":
-            result = self._count_wide(queries, n_positions, max_lists)
-        else:
-            result = self._count_rows(queries, positions, max_lists)
+
+        def count(queries: CountQueries) -> _Result:
+            if layout == "wide":
+                return self._count_wide(queries, n_positions, max_lists)
+            return self._count_rows(queries, positions, max_lists)
+
+        result = count(queries)
+        excluded = self._excluded_names(queries, result.table)
+        if excluded and (layout == "wide" or (is_dropping and queries.has_visits)):
+            # Their rows are not part of visits: the visits are counted again without them.
+            result = count(self._queries(replace(options, low=low, high=high, excluded=excluded)))
         rows = dict(result.rows)
         if outside:
             rows[groups.OUTSIDE] = outside
         found = self._handle_bad_rows(queries, rows, positions, is_dropping=is_dropping)
+        rows |= self._source.malformed_rows
         return self._make_cube(queries, result, rows, found, first_position, options)
+
+    def _excluded_names(self, queries: CountQueries, table: "_Groups") -> dict[str, list[str]]:
+        """Return the MD5 digests of values that are not names, by column."""
+        excluded: dict[str, list[str]] = {}
+        for column in ("item", *queries.types):
+            values = table.nameless(column)
+            if len(values) > _MAX_NAMELESS:
+                role = "item" if column == "item" else "user_type"
+                rule = "must hold printable names"
+                raise InvalidInputError(f"{role} column", rule, f"{len(values):,} values that are not")
+            if values:
+                excluded[column] = [
+                    hashlib.md5(value.encode(), usedforsecurity=False).hexdigest() for value in values
+                ]
+        return excluded
 
     def _queries(self, options: QueryOptions) -> CountQueries:
         return CountQueries(self._columns, self._kinds, self._engine.dialect, options)
@@ -307,6 +332,9 @@ class _Counter:
         for role in ("item", "position", "clicked"):
             if role in self._columns.names:
                 reasons.mark(table.is_missing(role), groups.missing(role))
+        for name in queries.types:
+            reasons.mark(table.is_nameless(name), groups.not_a_name("user_type"))
+        reasons.mark(table.is_nameless("item"), groups.not_a_name("item"))
         if "is_visit_missing" in table.names:
             reasons.mark(table.booleans("is_visit_missing"), groups.missing("session"))
         position = table.parsed("position", groups.parse_position)
@@ -405,10 +433,11 @@ class _Counter:
                 zip(map(str, table["session"].to_pylist()), table["flag"].to_pylist(), strict=True)
             )
         found: dict[str, groups.BadRow] = {}
-        if not (isinstance(self._log, LogFiles) and self._log.is_remote):
+        log = self._source.original
+        if not (isinstance(log, LogFiles) and log.is_remote):
             own = tuple(name for name in self._columns.user_types if name not in self._joined)
             columns = replace(self._columns, user_types=own)  # rows of files have no joined columns
-            found = groups.find_bad_rows(_rows(self._log), columns, positions, bad, flagged)
+            found = groups.find_bad_rows(_rows(log), columns, positions, bad, flagged)
         if is_dropping:
             return found
         if found:
@@ -488,7 +517,7 @@ class _Counter:
         if self._single_click or self._joined or not isinstance(self._engine, DuckDBEngine):
             return None
         counted = count_sorted_log(
-            self._log,
+            self._source.log,
             self._columns,
             self._kinds,
             first_position=first_position,
@@ -537,7 +566,10 @@ class _Counter:
             "first_position": first,
             "period": options.period or "all",
             "rows": rows,
-            "first_rows": {reason: bad.place for reason, bad in found.items()},
+            "first_rows": {
+                **{reason: bad.place for reason, bad in found.items()},
+                **self._source.first_rows,
+            },
         }
 
     def _lists(
@@ -638,6 +670,17 @@ class _Groups:
     def is_missing(self, name: str) -> NDArray[np.bool_]:
         missing: NDArray[np.bool_] = self.codes(name) < 0
         return missing
+
+    def nameless(self, name: str) -> list[str]:
+        """Return the values of a column that are not names, without missing ones."""
+        values = self.encode(name)[1]
+        return [value for value in values if not groups.is_missing(value) and not groups.is_name(value)]
+
+    def is_nameless(self, name: str) -> NDArray[np.bool_]:
+        """Return which groups have a value that is not a name."""
+        codes, values = self.encode(name)
+        is_bad = np.array([not groups.is_name(value) for value in values] + [False], dtype=np.bool_)
+        return is_bad[codes]
 
     def parsed(self, name: str, parse: Any) -> NDArray[np.int64]:
         """Return the numbers of a column; `_NOTHING` where it has none."""

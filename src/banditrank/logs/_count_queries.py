@@ -10,7 +10,7 @@ positions and clicks, for the bits of a visit's clicks.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from banditrank.counts._click_cube import MAX_POSITIONS, N_FOLDS
@@ -45,6 +45,7 @@ MIN_PROPENSITY = 1e-100
 """Minimum propensity: sums of the squares of its inverse are numbers, too."""
 
 VISIT_OK, VISIT_DUPLICATE, VISIT_SEVERAL_CLICKS, VISIT_UNSHOWN_CLICK, VISIT_EMPTY = range(5)
+VISIT_NAMELESS_ITEM, VISIT_NAMELESS_TYPE = 5, 6
 """Flags of visits; all but the first are reasons to leave out their rows."""
 
 
@@ -119,6 +120,9 @@ class QueryOptions:
         Whether several clicks in a visit are a reason to leave it out.
     since, until
         Seconds since 1970, from and before which rows are counted.
+    excluded
+        MD5 digests of values that are not names, by column: ``item``, ``type_1``. Rows with them are not part
+        of a visit.
     """
 
     low: int
@@ -128,6 +132,7 @@ class QueryOptions:
     single_click: bool
     since: int | None = None
     until: int | None = None
+    excluded: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class CountQueries:
@@ -443,9 +448,16 @@ class CountQueries:
         )
         keys = "".join(f", {name}" for name in self.types)
         kept = keys + (", fold, bucket" if fold else "") + (", period" if period else "")
+        nameless = ""
+        for column in self._options.excluded:
+            values, flag = ([column], VISIT_NAMELESS_TYPE)
+            if column == "item":
+                values, flag = elements, VISIT_NAMELESS_ITEM
+            bad = " OR ".join(f"coalesce({self._is_excluded(value, column)}, false)" for value in values)
+            nameless += f"WHEN {bad} THEN {flag} "
         return (
             f"SELECT items{kept}, all_clicks & CAST({(1 << limit) - 1} AS BIGINT) AS clicks, "
-            f"CASE WHEN n_items = 0 THEN {VISIT_EMPTY} "
+            f"CASE {nameless}WHEN n_items = 0 THEN {VISIT_EMPTY} "
             f"WHEN n_items <> n_distinct THEN {VISIT_DUPLICATE} "
             f"WHEN n_given <> bit_count(all_clicks) THEN {VISIT_UNSHOWN_CLICK} {several}"
             f"ELSE {VISIT_OK} END AS flag "
@@ -549,7 +561,13 @@ class CountQueries:
             rules.append(f"{self._epoch()} IS NOT NULL")
         if "propensity" in self.columns.names:
             rules.append(self._has_valid_propensity())
+        rules += [f"NOT {self._is_excluded(name, name)}" for name in self._options.excluded]
         return " AND ".join(rules)
+
+    def _is_excluded(self, expression: str, column: str) -> str:
+        """Return whether a value of a column, which is not NULL, is not a name."""
+        digests = ", ".join(f"'{digest}'" for digest in self._options.excluded[column])
+        return f"(md5(CAST({expression} AS STRING)) IN ({digests}))"
 
     def _are_types_missing(self) -> str:
         tests = (_is_missing(name, kind) for name, kind in zip(self.types, self._type_kinds, strict=True))

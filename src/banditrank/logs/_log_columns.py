@@ -231,6 +231,8 @@ def _check_roles(
     seen: dict[str, str] = {}
     for role, names in result.items():
         for name in names:
+            if not name.isprintable():
+                raise InvalidInputError(f"{role} column", "must have a printable name", name)
             if name in seen and {role, seen[name]} != {"session", "user"}:
                 raise InvalidInputError(
                     f"{role} column", f"must not be the column of {seen[name]}, too", name

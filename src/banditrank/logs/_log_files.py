@@ -2,16 +2,22 @@
 
 import csv
 import glob
-import io
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from banditrank._extras import requires
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.logs._text_files import (
+    TextRow,
+    check_compressed,
+    open_text,
+    read_objects,
+    read_values,
+    without_compression,
+)
 
 FileFormat: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
 """Format of the files of a log."""
@@ -26,7 +32,6 @@ _SUFFIXES: dict[str, FileFormat] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _DELIMITERS = (",", "\t", ";", "|")
 _REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _MAX_HEADER_BYTES = 1 << 20
@@ -46,12 +51,15 @@ class LogFiles:
         Delimiter of columns; empty if the format has none.
     header
         Names of the columns, if the files have no header; else empty.
+    reads_all_types
+        Whether the types of JSON values are those of all rows, not of the first ones.
     """
 
     paths: tuple[str, ...]
     file_format: FileFormat
     delimiter: str
     header: tuple[str, ...] = ()
+    reads_all_types: bool = False
 
     @property
     def is_text(self) -> bool:
@@ -64,7 +72,7 @@ class LogFiles:
         return any(_REMOTE.match(path) for path in self.paths)
 
     def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the place (``clicks.csv line 7``) and the values of each row.
+        """Yield the place (``clicks.csv line 7``) and the values of each row that is not malformed.
 
         Slow: rows are read in Python. Used only to find the numbers of bad rows.
         """
@@ -74,20 +82,13 @@ class LogFiles:
                 for number, row in enumerate(_parquet_rows(path), start=1):
                     yield f"{name} row {number:,}", row
                 continue
-            with open_text(path) as lines:
-                if self.file_format == "jsonl":
-                    for number, line in enumerate(lines, start=1):
-                        if line.strip():
-                            yield f"{name} line {number:,}", _parse_object(line, name, number)
-                else:
-                    reader = csv.reader(lines, delimiter=self.delimiter)
-                    header = self.header or self._read_header(path)
-                    if not self.header:
-                        next(reader, None)
-                    for values in reader:
-                        if values:
-                            row = dict(zip(header, (value or None for value in values), strict=False))
-                            yield f"{name} line {reader.line_num:,}", row
+            header = () if self.file_format == "jsonl" else self.header or self.read_header(path)
+            for parsed in self.text_rows(path):
+                if not parsed.reason:
+                    values = parsed.values
+                    if self.file_format != "jsonl":
+                        values = dict(zip(header, (value or None for value in values), strict=True))
+                    yield parsed.place(path), values
 
     def headers(self) -> dict[str, tuple[str, ...]]:
         """Return the columns of each file of text.
@@ -97,46 +98,128 @@ class LogFiles:
         InvalidInputError
             If a header is not UTF-8, or has a column twice.
         """
-        return {path: self.header or self._read_header(path) for path in self.paths}
+        return {path: self.header or self.read_header(path) for path in self.paths}
 
-    def _read_header(self, path: str) -> tuple[str, ...]:
-        with open_text(path, errors="strict") as lines:
-            try:
-                names = next(csv.reader(lines, delimiter=self.delimiter), [])
-            except (UnicodeDecodeError, csv.Error):
-                raise self._first_malformed_row(path) or _not_text(path) from None
-        found = tuple(name.strip() or f"column{number}" for number, name in enumerate(names))
+    def check_compressed(self) -> None:
+        """Read compressed files of text to their end.
+
+        Raises
+        ------
+        InvalidInputError
+            If one is damaged or incomplete.
+        """
+        if self.file_format != "parquet" and not self.is_remote:
+            check_compressed(self.paths)
+
+    def text_rows(self, path: str) -> Iterator[TextRow]:
+        """Return the rows of a file of text, without its header."""
+        if self.file_format == "jsonl":
+            return read_objects(path)
+        if self.header:
+            return read_values(path, self.delimiter, len(self.header))
+        rows = read_values(path, self.delimiter)
+        next(rows, None)
+        return rows
+
+    def read_header(self, path: str) -> tuple[str, ...]:
+        """Return the columns of a file of text by its first row.
+
+        Raises
+        ------
+        InvalidInputError
+            If the row is malformed, or has a column twice.
+        """
+        first = next(read_values(path, self.delimiter), None)
+        if first is None:
+            return ()
+        if first.reason:
+            raise first.error(path)
+        found = tuple(name.strip() or f"column{number}" for number, name in enumerate(first.values))
         for number, name in enumerate(found):
             if name.lower() in map(str.lower, found[:number]):
-                raise InvalidInputError(f"{Path(path).name} line 1", "must have each column once", name)
+                raise InvalidInputError(first.place(path), "must have each column once", name)
         return found
 
-    def find_malformed_row(self) -> InvalidInputError | None:
-        """Return the error of the first row that is not UTF-8 or JSON, too long or too short, or None."""
-        if self.file_format == "parquet" or self.is_remote:
-            return None
-        return next(filter(None, map(self._first_malformed_row, self.paths)), None)
 
-    def _first_malformed_row(self, path: str) -> InvalidInputError | None:
-        name = Path(path).name
-        if self.file_format == "jsonl":
-            return _first_malformed_object(path)
-        with open_text(path, errors="surrogateescape") as lines:
-            reader = csv.reader(_checked_lines(lines, name), delimiter=self.delimiter, strict=True)
-            n_columns, line = len(self.header), 1
-            try:
-                for values in reader:
-                    n_columns = n_columns or len(values)
-                    if values and len(values) != n_columns:
-                        rule = f"must have {n_columns} values, as the header has columns"
-                        return InvalidInputError(f"{name} line {line:,}", rule, len(values))
-                    line = reader.line_num + 1
-            except csv.Error:
-                rule = "must be a row with closed quotes"
-                return InvalidInputError(f"{name} line {line:,}", rule, "a quote that is not closed")
-            except InvalidInputError as error:
-                return error
+@dataclass(frozen=True, slots=True)
+class RepairedFiles:
+    """Copies of files of text that an engine can read.
+
+    Attributes
+    ----------
+    files
+        The copies.
+    rows
+        Number of malformed rows, which the copies lack, by reason.
+    first_rows
+        Place of the first of them, by reason.
+    """
+
+    files: LogFiles
+    rows: Mapping[str, int]
+    first_rows: Mapping[str, str]
+
+
+def repair_files(files: LogFiles, directory: Path, *, is_dropping: bool) -> RepairedFiles | None:
+    """Copy files of text without their malformed rows, with the same ends of lines everywhere.
+
+    Slow: rows are read in Python. Used only if the engine cannot read the files.
+
+    Parameters
+    ----------
+    files
+        The files.
+    directory
+        Directory of the copies, which must exist.
+    is_dropping
+        Whether malformed rows are left out; else the first one is an error.
+
+    Returns
+    -------
+    RepairedFiles or None
+        None if the files are not of text, or not on this machine.
+
+    Raises
+    ------
+    InvalidInputError
+        If a row is malformed, unless they are left out; or the copies cannot be written.
+    """
+    if files.file_format == "parquet" or files.is_remote:
         return None
+    counts: Counter[str] = Counter()
+    first_rows: dict[str, str] = {}
+    copies = []
+    for number, path in enumerate(files.paths):
+        copy = directory / f"{number}.{files.file_format}"
+        for malformed in _copy_rows(files, path, copy):
+            if not is_dropping:
+                raise malformed.error(path)
+            counts[malformed.reason] += 1
+            first_rows.setdefault(malformed.reason, malformed.place(path))
+        copies.append(str(copy))
+    repaired = replace(files, paths=tuple(copies), reads_all_types=True)
+    return RepairedFiles(repaired, dict(counts), first_rows)
+
+
+def _copy_rows(files: LogFiles, path: str, copy: Path) -> Iterator[TextRow]:
+    """Copy the rows of a file; yield those that are malformed."""
+    rows = files.text_rows(path)
+    is_json = files.file_format == "jsonl"
+    try:
+        with copy.open("w", encoding="utf-8", newline="") as target:
+            writer = csv.writer(target, delimiter=files.delimiter or ",", lineterminator="\n")
+            if not is_json and not files.header:
+                writer.writerow(files.read_header(path))
+            for row in rows:
+                if row.reason:
+                    yield row
+                elif is_json:
+                    target.write(f"{row.text}\n")
+                else:
+                    writer.writerow(row.values)
+    except OSError as error:
+        rule = "must have free space for a copy of the log"
+        raise InvalidInputError.from_os("temporary_directory", rule, copy.parent.parent, error) from None
 
 
 def find_files(
@@ -189,11 +272,6 @@ def find_files(
     return LogFiles(tuple(paths), chosen, delimiter or "", tuple(header))
 
 
-def compression_of(path: str) -> str | None:
-    """Return ``gzip``, ``zstd`` or ``bz2`` by the end of a name, else None."""
-    return _COMPRESSIONS.get(Path(path).suffix.lower())
-
-
 def _expand(text: str, *, is_known: bool) -> list[str]:
     if _REMOTE.match(text):
         return [text]
@@ -226,10 +304,7 @@ def _expand(text: str, *, is_known: bool) -> list[str]:
 
 
 def _suffix_format(path: str) -> FileFormat | None:
-    name = Path(path).name.lower()
-    for suffix in _COMPRESSIONS:
-        name = name.removesuffix(suffix)
-    return _SUFFIXES.get(Path(name).suffix)
+    return _SUFFIXES.get(Path(without_compression(Path(path).name.lower())).suffix)
 
 
 def _format_of(path: str) -> FileFormat:
@@ -246,70 +321,6 @@ def _sniff_delimiter(path: str) -> str:
     with open_text(path) as lines:
         header = lines.readline(_MAX_HEADER_BYTES)
     return max(_DELIMITERS, key=header.count)
-
-
-def _checked_lines(lines: Iterable[str], name: str) -> Iterator[str]:
-    """Yield lines; raise at the first that is not UTF-8."""
-    for number, line in enumerate(lines, start=1):
-        if not line.isascii():
-            bad = next((place for place, sign in enumerate(line) if "\ud800" <= sign <= "\udfff"), None)
-            if bad is not None:
-                byte = f"byte 0x{ord(line[bad]) - 0xDC00:02x} after {line[max(0, bad - 20) : bad]!r}"
-                raise InvalidInputError(f"{name} line {number:,}", "must be UTF-8", byte)
-        yield line
-
-
-def _first_malformed_object(path: str) -> InvalidInputError | None:
-    name = Path(path).name
-    with open_text(path, errors="surrogateescape") as lines:
-        try:
-            for number, line in enumerate(_checked_lines(lines, name), start=1):
-                if line.strip():
-                    _parse_object(line, name, number)
-        except InvalidInputError as error:
-            return error
-    return None
-
-
-def _not_text(path: str) -> InvalidInputError:
-    return InvalidInputError("log", "must be a file of text in UTF-8", path)
-
-
-def open_text(path: str, *, errors: str = "replace") -> io.TextIOWrapper:
-    """Open a file as text, decompressed by its name.
-
-    Parameters
-    ----------
-    path
-        The file.
-    errors
-        What becomes of bytes that are not UTF-8, as for `open`.
-
-    Raises
-    ------
-    InvalidInputError
-        If it cannot be read.
-    """
-    with requires("logs", "reading click logs"):
-        import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
-
-    try:
-        stream = pa.input_stream(path, compression=compression_of(path))
-        return io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", errors=errors, newline="")
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidInputError(
-            "log", f"must be readable ({' '.join(str(error).split())[:80]})", path
-        ) from None
-
-
-def _parse_object(line: str, name: str, number: int) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        row = None
-    if not isinstance(row, dict):
-        raise InvalidInputError(f"{name} line {number:,}", "must be a JSON object", line.strip())
-    return row
 
 
 def _parquet_rows(path: str) -> Iterator[dict[str, Any]]:

@@ -4,18 +4,19 @@ A format is a choice of columns. Session logs, whose lines are queries and click
 Parquet file with a row for each query.
 """
 
-import io
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from banditrank._extras import requires
 from banditrank.errors import InvalidInputError
 from banditrank.logs._log_columns import LogColumns
-from banditrank.logs._log_files import find_files, open_text
+from banditrank.logs._log_files import find_files
+from banditrank.logs._text_files import TextRow, read_lines
 from banditrank.logs.kdd2012._files import PROFILE_COLUMNS, TRAINING_COLUMNS
 
 OPEN_BANDIT_COLUMNS = LogColumns(
@@ -50,6 +51,9 @@ PUBLIC_FORMATS = ("open-bandit", "yandex", "kdd2012")
 """Names of the public formats."""
 
 _ROWS_PER_BATCH = 50_000
+_NEITHER = "line is neither a query nor a click"
+_NO_QUERY = "click before the first query of its session"
+_LINE_RULE = "must be SessionID, TimePassed, and Q, QueryID, RegionID and URLs, or C and a URL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,9 @@ class OpenedLog:
         As for `count_log` and `find_files`.
     user_header
         Names of the columns of the user table, if it has no header; its format is that of the log then.
+    rows, first_rows
+        Number of malformed lines that were left out of a converted log, and the place of the first, by
+        reason.
     """
 
     source: Any
@@ -69,11 +76,18 @@ class OpenedLog:
     columns: LogColumns
     header: Sequence[str] = ()
     user_header: Sequence[str] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    first_rows: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager
 def open_public_format(
-    source: Any, file_format: str | None, columns: LogColumns, temporary_directory: str | Path | None
+    source: Any,
+    file_format: str | None,
+    columns: LogColumns,
+    temporary_directory: str | Path | None,
+    *,
+    is_dropping: bool = False,
 ) -> Iterator[OpenedLog]:
     """Yield a log of a public format as one of an ordinary format; others are yielded as they are.
 
@@ -87,11 +101,13 @@ def open_public_format(
         Given columns, which replace those of the format.
     temporary_directory
         Directory of converted files, which are removed at the end.
+    is_dropping
+        Whether malformed lines of a session log are left out; else the first one is an error.
 
     Raises
     ------
     InvalidInputError
-        If a line of a session log is malformed.
+        If a line of a session log is malformed, unless they are left out.
     """
     match file_format:
         case "open-bandit":
@@ -101,16 +117,35 @@ def open_public_format(
                 source, "tsv", _filled(columns, KDD2012_COLUMNS), TRAINING_COLUMNS, PROFILE_COLUMNS
             )
         case "yandex":
-            with _spill_directory(temporary_directory) as directory:
+            with spill_directory(temporary_directory) as directory:
                 converted = Path(directory) / "visits.parquet"
-                _convert_sessions(find_files(source, file_format="tsv").paths, converted)
-                yield OpenedLog(converted, "parquet", _filled(columns, YANDEX_COLUMNS))
+                paths = find_files(source, file_format="tsv").paths
+                rows, first_rows = _convert_sessions(paths, converted, is_dropping=is_dropping)
+                yield OpenedLog(
+                    converted,
+                    "parquet",
+                    _filled(columns, YANDEX_COLUMNS),
+                    rows=rows,
+                    first_rows=first_rows,
+                )
         case _:
             yield OpenedLog(source, file_format, columns)
 
 
 @contextmanager
-def _spill_directory(parent: str | Path | None) -> Iterator[str]:
+def spill_directory(parent: str | Path | None) -> Iterator[str]:
+    """Yield a directory for temporary files, which is removed at the end.
+
+    Parameters
+    ----------
+    parent
+        Where it is created; by default the system's temporary directory.
+
+    Raises
+    ------
+    InvalidInputError
+        If it cannot be created.
+    """
     try:
         directory = tempfile.TemporaryDirectory(prefix="banditrank-", dir=parent)
     except OSError as error:
@@ -126,11 +161,18 @@ def _filled(given: LogColumns, of_format: LogColumns) -> LogColumns:
     return replace(of_format, **{role: name for role, name in own.items() if name is not None})
 
 
-def _convert_sessions(paths: Sequence[str], target: Path) -> None:
+def _convert_sessions(
+    paths: Sequence[str], target: Path, *, is_dropping: bool
+) -> tuple[dict[str, int], dict[str, str]]:
     """Write a row for each query of session logs.
 
     A line is ``SessionID TimePassed Q QueryID RegionID URL…`` or ``SessionID TimePassed C URL``, with tabs. A
     click belongs to the latest query of its session that showed the URL, and to the latest one if none did.
+
+    Returns
+    -------
+    tuple
+        Number of malformed lines, and the place of the first one, by reason.
     """
     with requires("logs", "reading click logs"):
         import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
@@ -142,28 +184,43 @@ def _convert_sessions(paths: Sequence[str], target: Path) -> None:
             *((name, pa.list_(text)) for name in ("items", "clicked_items")),
         ]
     )
-    with pq.ParquetWriter(target, schema) as writer:
-        batch: list[dict[str, Any]] = []
-        for path in paths:
-            with open_text(path) as lines:
-                for visit in _visits(lines, Path(path).name):
+    counts: Counter[str] = Counter()
+    first_rows: dict[str, str] = {}
+    try:
+        with pq.ParquetWriter(target, schema) as writer:
+            batch: list[dict[str, Any]] = []
+            for path in paths:
+                for visit in _visits(path):
+                    if isinstance(visit, TextRow):
+                        if not is_dropping:
+                            raise visit.error(path)
+                        counts[visit.reason] += 1
+                        first_rows.setdefault(visit.reason, visit.place(path))
+                        continue
                     batch.append(visit)
                     if len(batch) == _ROWS_PER_BATCH:
                         writer.write_table(pa.Table.from_pylist(batch, schema))
                         batch = []
-        writer.write_table(pa.Table.from_pylist(batch, schema))
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+    except OSError as error:
+        rule = "must have free space for a copy of the log"
+        raise InvalidInputError.from_os("temporary_directory", rule, target.parent.parent, error) from None
+    return dict(counts), first_rows
 
 
-def _visits(lines: io.TextIOWrapper, name: str) -> Iterator[dict[str, Any]]:
+def _visits(path: str) -> Iterator[dict[str, Any] | TextRow]:
+    """Yield the visits of a session log, and its malformed lines."""
     session: str | None = None
     queries: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, start=1):
-        words = line.rstrip("\r\n").split("\t")
-        place = f"{name} line {number:,}"
+    for line in read_lines(path):
+        if line.reason:
+            yield line
+            continue
+        words = line.text.split("\t")
         kind = words[2] if len(words) > 2 else ""
         if (kind == "Q" and len(words) < 6) or (kind == "C" and len(words) != 4) or kind not in ("Q", "C"):
-            rule = "must be SessionID, TimePassed, and Q, QueryID, RegionID and URLs, or C and a URL"
-            raise InvalidInputError(place, rule, line.strip())
+            yield line._replace(reason=_NEITHER, rule=_LINE_RULE, value=line.text.strip())
+            continue
         if words[0] != session:
             yield from queries
             session, queries = words[0], []
@@ -175,7 +232,8 @@ def _visits(lines: io.TextIOWrapper, name: str) -> Iterator[dict[str, Any]]:
                 | {"clicked_items": []}
             )
         elif not queries:
-            raise InvalidInputError(place, f"must follow a query of session {session}", line.strip())
+            rule = f"must follow a query of session {session}"
+            yield line._replace(reason=_NO_QUERY, rule=rule, value=line.text.strip())
         else:
             url = words[3]
             shown = [query for query in queries if url in query["items"]] or queries

@@ -15,6 +15,8 @@ from banditrank.logs._count_queries import (
     MIN_PROPENSITY,
     VISIT_DUPLICATE,
     VISIT_EMPTY,
+    VISIT_NAMELESS_ITEM,
+    VISIT_NAMELESS_TYPE,
     VISIT_OK,
     VISIT_SEVERAL_CLICKS,
     VISIT_UNSHOWN_CLICK,
@@ -36,11 +38,19 @@ SEVERAL_CLICKS = "several clicks in a visit"
 UNSHOWN_CLICK = "click on an item that was not shown"
 EMPTY_VISIT = "visit without items"
 
+
+def not_a_name(role: str) -> str:
+    """Return the reason of rows with a value that is not a name."""
+    return f"{role} is not a printable name"
+
+
 FLAG_REASONS = {
     VISIT_DUPLICATE: DUPLICATE,
     VISIT_SEVERAL_CLICKS: SEVERAL_CLICKS,
     VISIT_UNSHOWN_CLICK: UNSHOWN_CLICK,
     VISIT_EMPTY: EMPTY_VISIT,
+    VISIT_NAMELESS_ITEM: not_a_name("item"),
+    VISIT_NAMELESS_TYPE: not_a_name("user_type"),
 }
 """Reasons of the flags of visits."""
 
@@ -48,7 +58,9 @@ ACCEPTED = (COUNTED, OUTSIDE, BEYOND_LIMIT)
 """Reasons of rows that are not bad."""
 
 _DATE = re.compile(r"(\d{4,6})-(\d{1,2})-(\d{1,2})(?=[ T]\d|$)")
-_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_WHOLE = re.compile(r"-?[0-9]+")
+_MAX_NUMBER = 10**9
+_NAME_RULE = "must be a non-empty printable string"
 _CLICKS = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 
 
@@ -130,19 +142,35 @@ def as_text(value: object) -> str:
     return str(value)
 
 
+def is_name(value: object) -> bool:
+    r"""Return whether the text of a value can be the name of an item or a user type: printable, not blank.
+
+    Examples
+    --------
+    >>> is_name("café 2"), is_name(7), is_name("\x1b[31m"), is_name(" ")
+    (True, True, False, False)
+    """
+    return not isinstance(value, str) or (value.isprintable() and not value.isspace())
+
+
 def parse_position(value: object) -> int | None:
-    """Return a position as a whole number, or None.
+    """Return a position as a whole number, or None; beyond ±1,000,000,000 it is that number.
 
     Examples
     --------
     >>> parse_position("3"), parse_position(2.0), parse_position("2.5"), parse_position(True)
     (3, 2, None, None)
+    >>> parse_position("20000000000")
+    1000000000
     """
     if isinstance(value, str):
-        return int(value) if _WHOLE.fullmatch(value) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+        if not _WHOLE.fullmatch(value):
+            return None
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         return None
-    return int(value) if math.isfinite(value) and value == int(value) else None
+    value = max(-_MAX_NUMBER, min(value, _MAX_NUMBER))
+    return int(value) if value == int(value) else None
 
 
 def parse_click(value: object) -> int | None:
@@ -261,6 +289,8 @@ class _RowJudge:
         for column in self._columns.user_types:
             if is_missing(row.get(column)):
                 yield BadRow(missing("user_type"), place, column, "must not be missing", row.get(column))
+            elif not is_name(row[column]):
+                yield BadRow(not_a_name("user_type"), place, column, _NAME_RULE, row[column])
         for role in ("item", "position", "clicked", "session", "time"):
             if role in names and is_missing(row.get(names[role])):
                 yield BadRow(missing(role), place, names[role], "must not be missing", row.get(names[role]))
@@ -271,8 +301,10 @@ class _RowJudge:
         if "session" in names and self._columns.layout == "long":
             yield from self._judge_session(place, row)
 
-    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:  # noqa: C901 - rules
+    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:  # noqa: C901, PLR0912 - rules
         names, allowed = self._columns.names, self._positions
+        if not is_missing(row.get(names["item"])) and not is_name(row[names["item"]]):
+            yield BadRow(not_a_name("item"), place, names["item"], _NAME_RULE, row[names["item"]])
         column, value = names["position"], row.get(names["position"])
         position = parse_position(value)
         if not is_missing(value):
@@ -334,6 +366,9 @@ class _RowJudge:
         items = [
             str(one) for one in (_as_list(cells[0]) if len(cells) == 1 else cells) if not is_missing(one)
         ]
+        for item in items:
+            if not is_name(item):
+                yield BadRow(not_a_name("item"), place, column, _NAME_RULE, item)
         if not items:
             yield BadRow(EMPTY_VISIT, place, column, "must not be empty", cells[0])
         if len(set(items)) < len(items):

@@ -37,7 +37,7 @@ from banditrank.logs._count_queries import FOLD_HASH, MODULUS, SAMPLE_BUCKETS, S
 from banditrank.logs._engines.base import OnProgress
 from banditrank.logs._log_columns import ColumnKind, ResolvedColumns
 from banditrank.logs._log_files import LogFiles
-from banditrank.logs._row_groups import as_text, is_missing
+from banditrank.logs._row_groups import as_text, is_missing, is_name
 
 Indices = NDArray[np.int64]
 
@@ -485,7 +485,7 @@ class _Names:
         index = self.index
         for value in values:
             if value not in index:
-                if is_missing(value):
+                if is_missing(value) or not is_name(value):
                     raise _Unsuitable
                 index[value] = len(index)
         return np.array([index[value] for value in values], dtype=np.int64)

@@ -7,9 +7,10 @@ from typing import Any
 
 from banditrank.errors import InvalidInputError
 from banditrank.logs._count_queries import Dialect
-from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, open_session
+from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, QueryError, open_session
 from banditrank.logs._log_columns import ColumnKind
-from banditrank.logs._log_files import LogFiles, compression_of
+from banditrank.logs._log_files import LogFiles
+from banditrank.logs._text_files import compression_of
 
 DUCKDB_DIALECT = Dialect(
     quote='"',
@@ -45,6 +46,9 @@ class DuckDBEngine:
         else:
             self._session.register(name, source)
         described = self._session.run(f"DESCRIBE SELECT * FROM {name}")  # noqa: S608 - a constant
+        is_json = isinstance(source, LogFiles) and source.file_format == "jsonl" and not source.is_remote
+        if is_json and [column for column, *_ in described] == ["json"]:  # lines that are no objects
+            raise QueryError("reading the log failed: a line is not a JSON object")
         return {column: _kind(type_name) for column, type_name, *_ in described}
 
     def create_view(self, name: str, query: str) -> None:
@@ -67,7 +71,8 @@ class DuckDBEngine:
             case "jsonl":
                 return (
                     f"read_json([{paths}], format = 'newline_delimited', "
-                    f"union_by_name = {len(files.paths) > 1}, maximum_depth = 3)"
+                    f"union_by_name = {len(files.paths) > 1}, maximum_depth = 3"
+                    f"{', sample_size = -1' if files.reads_all_types else ''})"
                 )
             case _ if files.is_remote:
                 return self._csv_reader(files, files.paths, files.header)

@@ -12,6 +12,7 @@ from typing import Any
 from banditrank._extras import requires
 from banditrank.errors import BanditRankError, InvalidInputError, one_line
 from banditrank.logs._count_queries import Dialect
+from banditrank.logs._duckdb_session import QueryError
 from banditrank.logs._engines.base import OnProgress
 from banditrank.logs._log_columns import ColumnKind
 from banditrank.logs._log_files import LogFiles
@@ -132,7 +133,8 @@ class SparkEngine:
             yield
         except self._errors as error:
             text = one_line(error)
-            raise BanditRankError(f"reading the log with Spark failed: {text[:300]}") from None
+            kind = QueryError if "malformed" in text.lower() else BanditRankError
+            raise kind(f"reading the log with Spark failed: {text[:300]}") from None
 
 
 @contextlib.contextmanager
