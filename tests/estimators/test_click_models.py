@@ -9,6 +9,7 @@ from helpers.simulated_logs import (
     CONTINUATION,
     LogClickModel,
     Logging,
+    SimulatedVisits,
     browsing_examination,
     make_log_problem,
     simulate_visits,
@@ -17,11 +18,12 @@ from helpers.simulated_logs import (
 from banditrank import InvalidInputError, Problem, UnknownNameError
 from banditrank.counts._click_cube import ClickCube
 from banditrank.estimators import ClickModelFit, fit_click_model, select_click_model
+from banditrank.estimators._click_models import _rank_one
 from banditrank.estimators._click_models._dependent_click import fit_dependent_click
 from banditrank.estimators._click_models._fit import _with_one_type
 from banditrank.estimators._click_models._item_position_graph import find_components, joining_items
 from banditrank.estimators._click_models._parameters import MODEL_NAMES
-from banditrank.estimators._click_models._rank_one import fit_rank_one
+from banditrank.estimators._click_models._rank_one import fit_rank_one, fit_rank_one_tables
 from banditrank.estimators._click_models._scores import score_by_fold
 
 LOGGING: tuple[Logging, ...] = ("uniform", "explored", "plackett-luce")
@@ -125,6 +127,56 @@ def test_intervals_cover_under_all_logging_policies(model: LogClickModel, loggin
     positions, items = coverage(model, logging, range(400), 20_000)
     assert 0.93 <= positions <= 0.97
     assert 0.93 <= items <= 0.97
+
+
+def scanning_truth(model: LogClickModel, problem: Problem, visits: SimulatedVisits) -> dict[str, np.ndarray]:
+    """Return true parameters and position worth; NaN where they are 1 or meaningless by definition."""
+    n_types, n_positions = problem.position_preferences.shape
+    mu = problem.item_means[visits.user_type[:, None], visits.items]  # (n, K)
+    stays = 1 - mu * (1 - (CONTINUATION if model == "dependent-click" else 0.0))
+    read = np.concatenate([np.ones((len(mu), 1)), np.cumprod(stays, axis=1)[:, :-1]], axis=1)
+    truth = {}
+    if model == "dependent-click":
+        truth["continuation"] = np.full((n_types, n_positions), CONTINUATION)
+        truth["continuation"][:, -1] = np.nan
+    if model == "user-browsing":
+        gamma = browsing_examination(n_positions)
+        above = np.zeros(len(mu), dtype=np.int64)
+        for k in range(n_positions):
+            read[:, k] = gamma[above, k]
+            above[visits.clicks[:, k]] = k + 1
+        is_below = np.triu(np.ones_like(gamma)) > 0
+        truth["examination"] = np.stack([np.where(is_below & (gamma < 1), gamma, np.nan)] * n_types)
+    worth = np.stack([read[visits.user_type == i].mean(axis=0) for i in range(n_types)])
+    truth["position"] = np.where(np.arange(n_positions) > 0, worth, np.nan)
+    truth["item"] = problem.item_means
+    return truth
+
+
+def scanning_coverage(
+    model: LogClickModel, logging: Logging, seeds: range, n_visits: int
+) -> dict[str, float]:
+    """Return the shares of intervals of parameters, position worth and items that cover."""
+    shares: dict[str, list[float]] = {}
+    for seed in seeds:
+        problem = make_log_problem(seed)
+        visits = simulate_visits(problem, logging, n_visits, model, np.random.default_rng(1000 + seed))
+        fit = fit_click_model(visits.cube(), model, held_out=False)
+        for name, truth in scanning_truth(model, problem, visits).items():
+            ends = getattr(fit, f"{name}_intervals")
+            is_known = ~np.isnan(truth) & ~np.isnan(ends[..., 0])
+            covers = (ends[..., 0] <= truth) & (truth <= ends[..., 1])
+            shares.setdefault(name, []).append(float(covers[is_known].mean()))
+    return {name: float(np.mean(each)) for name, each in shares.items()}
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("logging", LOGGING)
+@pytest.mark.parametrize("model", ["cascade", "dependent-click", "user-browsing"])
+def test_intervals_of_scanning_models_cover(model: LogClickModel, logging: Logging) -> None:
+    found = scanning_coverage(model, logging, range(200), 20_000)
+    for name, share in found.items():
+        assert 0.93 <= share <= 0.97, name
 
 
 @pytest.mark.parametrize("logging", LOGGING)
@@ -351,6 +403,20 @@ def test_rank_one_rates_are_fitted_to_the_maximum() -> None:
     assert np.abs(slopes.sum(axis=0)).max() < 1e-4
     assert np.abs(slopes.sum(axis=1)).max() < 1e-4
     assert fit.gamma.max() == 1.0
+
+
+def test_compiled_fits_of_small_tables_equal_those_of_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    displays = rng.poisson(rng.choice([2, 40], (30, 1, 1)) * rng.random((30, 8, 6))).astype(float)
+    clicks = rng.binomial(displays.astype(int), 0.5 * rng.uniform(0.2, 1, 6)).astype(float)
+    start = rng.uniform(0.2, 1, (30, 6))
+    fits = [fit_rank_one_tables(displays, clicks, first) for first in (None, start)]
+    monkeypatch.setattr(_rank_one, "_MAX_COMPILED_COLUMNS", 0)
+    for (gamma, means), first in zip(fits, (None, start), strict=True):
+        expected_gamma, expected_means = fit_rank_one_tables(displays, clicks, first)
+        expected = expected_means[:, :, None] * expected_gamma[:, None, :]
+        found = means[:, :, None] * gamma[:, None, :]
+        np.testing.assert_allclose(found[displays > 0], expected[displays > 0], atol=1e-5)
 
 
 def test_components_and_joining_items() -> None:

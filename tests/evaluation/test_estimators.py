@@ -28,11 +28,19 @@ def shares_of(value: list, log: LogCells) -> np.ndarray:
     return fixed_target(value, NAMES).resolve(log, "position-based").shares
 
 
-@pytest.mark.parametrize("freedom", [0.3, 1, 2, 7.5, 100, 3000, 50_000])
+@pytest.mark.parametrize("freedom", [0.03, 0.3, 1, 2, 7.5, 100, 3000, 50_000])
 def test_chi_square_quantiles_agree_with_scipy(freedom: float) -> None:
     for probability in (1e-6, 0.025, 0.5, 0.975, 0.995):
         expected = stats.chi2.ppf(probability, freedom)
         assert chi_square_quantile(probability, freedom) == pytest.approx(expected, rel=1e-6)
+
+
+def test_intervals_of_few_degrees_of_freedom_start_at_0() -> None:
+    # Values of sparse user types have so few that quantiles are below the smallest number.
+    assert chi_square_quantile(0.025, 1e-6) == 0.0
+    low, high = gamma_interval(1e-6, 1.0, 0.1, 0.95)
+    assert low == 0.0
+    assert 0 < high < 10
 
 
 def test_gamma_interval_of_equal_weights_is_the_exact_poisson_interval() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -239,6 +240,20 @@ def test_false_alarms_of_drift_are_rare() -> None:
         )
         alarms += bool(diagnose(cube).drift.items)
     assert alarms <= 4
+
+
+def test_of_many_user_types_the_first_findings_of_a_kind_are_listed() -> None:
+    rng = np.random.default_rng(2)
+    items = np.argsort(rng.random((400, 3)), axis=1)
+    diagnosis = diagnose(ClickCube.from_visits(np.arange(400) % 40, items, rng.random((400, 3)) < 0.5))
+    codes = Counter(one.code for one in diagnosis.findings)
+    code, count = codes.most_common(1)[0]
+    assert count > 10
+    listed = [one.text for one in diagnosis.listed_findings() if one.code == code]
+    assert len(listed) == 11
+    assert listed[-1] == f"The same of {count - 10} more user types ({code}); the JSON output lists all."
+    assert len(diagnosis.to_dict()["findings"]) == len(diagnosis.findings)
+    assert diagnosis.summary().count("\n- ") < len(diagnosis.findings)
 
 
 def test_frames_have_a_row_for_each_user_type_and_position() -> None:

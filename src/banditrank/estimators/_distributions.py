@@ -12,6 +12,7 @@ _PRECISION = 1e-15
 _TINY = 1e-300
 _BISECTIONS = 200
 _LARGE_FREEDOM = 20_000.0  # from here on, quantiles by the normal cube root are exact to seven digits
+_EXACT = 1e-100  # below, the power law at 0 is exact
 _MANY_DEGREES = 1e5  # from here on, the cube root of a chi-square variable is normal to many digits
 
 
@@ -62,6 +63,8 @@ def chi_square_quantile(probability: float, freedom: float) -> float:
     shape = freedom / 2
     if start <= 0.01 * freedom:  # the power law at 0
         start = 2 * math.exp((math.log(probability) + math.lgamma(shape + 1)) / shape)
+        if start < _EXACT:
+            return start
     low, high, value = 0.0, math.inf, max(start, _TINY)
     for _ in range(200):
         error = (1 - probability) - chi_square_survival(value, freedom)  # increases with the value

@@ -64,11 +64,13 @@ def collective_value(
     if utility.shape == "maximin":
         low, high = ends[is_present].min(axis=0)
         return ValueInterval(value, float(low), float(high))
-    f = utility.evaluate(u)
-    if not np.isfinite(f).all():
-        return ValueInterval(value, -np.inf, np.inf)
-    step = np.maximum(_STEP * u, 1e-12)
-    slopes = (utility.evaluate(u + step) - utility.evaluate(u - step)) / (2 * step)
+    f, slopes = u, np.ones_like(u)
+    if utility.name != UTILITARIAN.name:
+        f = utility.evaluate(u)
+        if not np.isfinite(f).all():
+            return ValueInterval(value, -np.inf, np.inf)
+        step = np.maximum(_STEP * u, 1e-12)
+        slopes = (utility.evaluate(u + step) - utility.evaluate(u - step)) / (2 * step)
     of_rates = max(0.0, float(rates @ f**2 - (rates @ f) ** 2)) / total
     variance = float(((rates * slopes) ** 2 * v).sum()) + of_rates
     if utility.name == UTILITARIAN.name:

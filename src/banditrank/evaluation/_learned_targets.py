@@ -151,14 +151,17 @@ def _best_for(problem: Estimates, user_type: int, allowed: NDArray[np.bool_]) ->
     gamma, mu = problem.position_preferences[user_type], problem.item_means[user_type]
     ranking = np.empty(gamma.size, dtype=np.intp)
     ranking[np.argsort(-gamma, kind="stable")] = np.argsort(-mu, kind="stable")[: gamma.size]
-    if allowed[np.arange(gamma.size), ranking].all():
-        return ranking
+    if allowed[np.arange(gamma.size), ranking].all() or not allowed.any(axis=1).all():
+        return ranking  # also if a position has no allowed item, so that no ranking is allowed
     chosen = slice(user_type, user_type + 1)
     alone = Estimates(np.ones(1), gamma[None], problem.exposure[chosen], mu[None])
-    return _solve(alone, "utilitarian", allowed)
+    try:
+        return solve(alone, "utilitarian", allowed=allowed).ranking
+    except InvalidInputError:  # no ranking is allowed
+        return ranking
 
 
-def _solve(problem: Estimates, utility: Utility | str, allowed: NDArray[np.bool_]) -> Ranking:
+def _solve(problem: Estimates, utility: Utility, allowed: NDArray[np.bool_]) -> Ranking:
     """Return the best ranking of allowed cells; of all cells if they allow none."""
     try:
         return solve(problem, utility, allowed=None if allowed.all() else allowed).ranking

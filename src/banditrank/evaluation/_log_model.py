@@ -18,7 +18,7 @@ from banditrank.estimators._click_models._goodness_of_fit import (
     chi_square_p_value,
     parameters_of_tested_cells,
 )
-from banditrank.estimators._click_models._rank_one import fit_rank_one
+from banditrank.estimators._click_models._rank_one import fit_rank_one_tables
 from banditrank.estimators._maximum_likelihood import alternate
 from banditrank.evaluation._log_cells import LogCells, sum_by
 
@@ -212,9 +212,14 @@ def _fit_tables(
     examination, means = np.full((n, n_columns), 1.0), np.zeros((n, n_items))
     if model == "single-look":
         examination /= n_columns
-    for i in range(n):
-        first = None if start is None else np.nan_to_num(start.examination[i], nan=1.0)
-        _maximize(model, displays[i], clicks[i], examination[i], means[i], first)
+    if model == "single-look":
+        raw = np.empty(n_columns)
+        for i in range(n):
+            alternate(displays, clicks, examination, means, raw, i, _TOLERANCE, _MAX_ITERATIONS)
+    else:
+        first = None if start is None else np.nan_to_num(start.examination, nan=1.0)
+        tables = (values.transpose(0, 2, 1) for values in (displays, clicks))
+        examination, means = fit_rank_one_tables(*tables, first)
     is_fitted = np.einsum("ncj,nj->nc", displays, means) > 0
     has_looks = np.einsum("ncj,nc->nj", displays, np.where(is_fitted, examination, 0.0)) > 0
     return LogModelFit(
@@ -225,23 +230,6 @@ def _fit_tables(
         clicks,
         n_positions,
     )
-
-
-def _maximize(
-    model: EvaluationModel,
-    displays: Floats,
-    clicks: Floats,
-    gamma: Floats,
-    mu: Floats,
-    start: Floats | None,
-) -> None:
-    """Write the γ and μ of maximum likelihood of one type; tables have shape (C, M)."""
-    if model == "single-look":
-        raw = np.empty(len(gamma))
-        alternate(displays[None], clicks[None], gamma[None], mu[None], raw, 0, _TOLERANCE, _MAX_ITERATIONS)
-        return
-    fit = fit_rank_one(displays.T, clicks.T, start)
-    gamma[:], mu[:] = fit.gamma, fit.means
 
 
 def _shrink(clicks: Floats, looks: Floats) -> Floats:

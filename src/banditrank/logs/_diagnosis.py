@@ -6,7 +6,7 @@ the log is not what it seems.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
@@ -36,6 +36,9 @@ Severity: TypeAlias = Literal["fine", "warning", "unknowable"]
 
 EXIT_CODES: dict[Severity, int] = {"fine": 0, "warning": 1, "unknowable": 3}
 """Exit code of each severity; 2 is that of invalid input."""
+
+MAX_LISTED = 10
+"""Number of findings of a kind, and of swaps, that are printed."""
 
 _FUTILE = ("no-clicks", "all-clicked", "positions-are-noise")  # findings that swaps would not mend
 _LEVEL = 0.95
@@ -194,11 +197,31 @@ class LogDiagnosis(Tabular):
     def summary(self) -> str:
         """Return the diagnosis as text."""
         lines = [self.verdict]
-        lines += [f"- {finding.text}" for finding in self.findings]
+        lines += [f"- {finding.text}" for finding in self.listed_findings()]
         if self.swaps:
             lines.append(f"To know the worth of positions to ±{self.target:.0%}:")
-            lines += [f"- {swap}" for swap in self.swaps]
+            lines += [f"- {swap}" for swap in self.listed_swaps()]
         return "\n".join(lines)
+
+    def listed_findings(self) -> list[Finding]:
+        """Return the first findings of each kind, and in place of the others how many there are."""
+        by_code: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            by_code.setdefault(finding.code, []).append(finding)
+        listed: list[Finding] = []
+        for code, found in by_code.items():
+            listed += found[:MAX_LISTED]
+            more = len(found) - MAX_LISTED
+            if more > 0:
+                text = f"The same of {more:,} more user types ({code}); the JSON output lists all."
+                listed.append(Finding(code, found[-1].severity, text))
+        return listed
+
+    def listed_swaps(self) -> list[str]:
+        """Return the first swaps, and how many there are besides."""
+        more = len(self.swaps) - MAX_LISTED
+        rest = [f"{more:,} more swaps, which the JSON output lists"] if more > 0 else []
+        return [*map(str, self.swaps[:MAX_LISTED]), *rest]
 
     def __str__(self) -> str:
         return self.summary()
@@ -286,8 +309,8 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     parameters = fit_position_based(cube)
     compared = np.zeros_like(clicks) if lacks_misses(displays, clicks) else clicks  # rates need misses
     types = tuple(
-        _diagnose_type(cube, i, displays[i], compared[i], parameters, target)
-        for i in range(displays.shape[0])
+        _diagnose_type(name, cube.items, i, displays[i], compared[i], parameters, target)
+        for i, name in enumerate(cube.user_types)
     )
     types = tuple(
         replace(one, n_clicks=float(clicked.sum())) for one, clicked in zip(types, clicks, strict=True)
@@ -358,7 +381,8 @@ def _verdict(severity: Severity, codes: set[str], types: tuple[UserTypeDiagnosis
 
 
 def _diagnose_type(
-    cube: ClickCube,
+    name: str,
+    items: Sequence[str],
     user_type: int,
     displays: Floats,
     clicks: Floats,
@@ -391,7 +415,7 @@ def _diagnose_type(
     worst = float(half_widths[shown].max(initial=0.0)) if shown.sum() > 1 else math.inf
     is_shown_item = displays.any(axis=1)
     return UserTypeDiagnosis(
-        cube.user_types[user_type],
+        name,
         float(displays.sum()),
         float(clicks.sum()),
         int(is_shown_item.sum()),
@@ -400,7 +424,7 @@ def _diagnose_type(
         overlap,
         effective,
         condition,
-        tuple(cube.items[j] for j in joining_items(displays, clicks)),
+        tuple(items[j] for j in joining_items(displays, clicks)),
         int((displays[np.ix_(is_shown_item, shown)] == 0).sum()),
         half_widths,
         (worst / math.log1p(target)) ** 2,
@@ -575,17 +599,15 @@ def _find_suspicious(cube: ClickCube, displays: Floats, clicks: Floats) -> list[
     total = displays.sum()
     if clicks.sum() == 0 or lacks_misses(displays, clicks):
         return []
-    rare = [
-        cube.user_types[i] for i, share in enumerate(displays.sum(axis=(1, 2)) / total) if share < _RARE_TYPE
-    ]
+    user_types = cube.user_types
+    shares = displays.sum(axis=(1, 2)) / total
+    rare = [name for name, share in zip(user_types, shares, strict=True) if share < _RARE_TYPE]
     if rare:
         text = f"User types with less than {_RARE_TYPE:.0%} of the displays: {_join(rare)}."
         findings.append(Finding("rare-user-types", "warning", text))
     certain = (displays >= _MIN_CERTAIN_DISPLAYS) & (clicks >= displays)
     if certain.any():
-        where = [
-            f"{cube.items[j]} at position {k + 1} ({cube.user_types[i]})" for i, j, k in np.argwhere(certain)
-        ]
+        where = [f"{cube.items[j]} at position {k + 1} ({user_types[i]})" for i, j, k in np.argwhere(certain)]
         text = f"Suspicious rows: each display was clicked of {_join(where)}."
         findings.append(Finding("certain-clicks", "warning", text))
     if cube.has_visits and cube.n_positions >= 3:

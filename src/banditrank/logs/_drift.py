@@ -98,10 +98,9 @@ def find_drift(cube: ClickCube) -> Drift:
     p_values = false_discovery_adjusted(
         [chi_square_survival(float(statistics[index]), float(degrees[index])) for index in tested]
     )
+    user_types = cube.user_types
     found = [
-        DriftingItem(
-            cube.user_types[tested[n] // n_items], cube.items[tested[n] % n_items], float(p_values[n])
-        )
+        DriftingItem(user_types[tested[n] // n_items], cube.items[tested[n] % n_items], float(p_values[n]))
         for n in np.argsort(p_values, kind="stable")
         if p_values[n] < FALSE_DISCOVERY_RATE
     ]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MAX_ITEMS = 20
 """Number of items in a table, the most appealing ones."""
 
+MAX_TYPES = 20
+"""Number of user types in a table, the most shown ones."""
+
 NOT_IDENTIFIED = "not identified"
 
 _FEW_PERIODS = "The log has a single period: drift cannot be seen. Count it with a time column and --period."
@@ -80,17 +83,31 @@ def format_interval(
     return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
+def listed_types(cube: "ClickCube") -> list[int]:
+    """Return the user types of tables: those with the most displays, in the order of the cube."""
+    displays = np.bincount(cube.cells.user_type, cube.cells.displays, len(cube.type_values))
+    return sorted(np.argsort(-displays, kind="stable")[:MAX_TYPES].tolist())
+
+
+def describe_unlisted(n_types: int) -> str:
+    """Return how many user types a table lacks; empty if it lacks none."""
+    if n_types <= MAX_TYPES:
+        return ""
+    return f"The {MAX_TYPES} most shown of {n_types:,} user types; all are in the JSON output."
+
+
 def count_types(cube: "ClickCube") -> list[list[str]]:
-    """Return a row for each user type: its name, displays, clicks, and number of items shown."""
+    """Return a row for each listed user type: its name, displays, clicks, and number of items shown."""
     displays, clicks = (cube.table(values) for values in (cube.cells.displays, cube.cells.clicks))
+    names = cube.user_types
     return [
         [
-            name,
+            names[i],
             f"{displays[i].sum():,.0f}",
             f"{clicks[i].sum():,.0f}",
             f"{displays[i].any(axis=1).sum():,}",
         ]
-        for i, name in enumerate(cube.user_types)
+        for i in listed_types(cube)
     ]
 
 
@@ -116,7 +133,9 @@ def _quality(report: "LogReport") -> Section:
             for role, names in columns.items()
         ]
         tables.append(Table("Columns", ["what", "column", ""], body))
-    tables.append(Table("User types", ["user type", "displays", "clicks", "items"], count_types(report.cube)))
+    heading = ["user type", "displays", "clicks", "items"]
+    note = describe_unlisted(len(report.cube.type_values))
+    tables.append(Table("User types", heading, count_types(report.cube), note))
     warnings = [f"Warning: {warning}." for warning in metadata.get("warnings", [])]
     return Section("quality", "Data quality", warnings or ["No warnings."], (), tables)
 
@@ -132,19 +151,20 @@ def _positions(report: "LogReport") -> Section:
     if not isnan(test.p_value):
         found = "does not fit" if test.is_misfit else "no misfit was found"
         text.append(f"Test of the fit: {found} (p = {test.p_value:.2g}).")
+    types = listed_types(report.cube)
     rows = [
         [
             str(k + 1),
             *(
-                format_interval(float(worth[k]), *map(float, ends[k]))
-                for worth, ends in zip(fit.position_worth, fit.position_intervals, strict=True)
+                format_interval(float(fit.position_worth[i, k]), *map(float, fit.position_intervals[i, k]))
+                for i in types
             ),
         ]
         for k in range(fit.position_worth.shape[1])
     ]
-    table = Table(
-        f"Worth of positions: {fit.worth_meaning}", ["position", *fit.user_types], rows, " ".join(fit.notes)
-    )
+    heading = ["position", *(fit.user_types[i] for i in types)]
+    notes = [*fit.notes, describe_unlisted(len(fit.user_types))]
+    table = Table(f"Worth of positions: {fit.worth_meaning}", heading, rows, " ".join(filter(None, notes)))
     return Section("positions", title, text, ["positions"], [table])
 
 
@@ -153,19 +173,22 @@ def _items(report: "LogReport") -> Section:
     if fit is None:
         return Section("items", title, [f"Not identified. {report.withheld.items}"])
     order = np.argsort(-np.nan_to_num(fit.item_appeal, nan=-1.0).max(axis=0), kind="stable")[:MAX_ITEMS]
+    types = listed_types(report.cube)
     rows = [
         [
             fit.items[j],
             *(
-                format_interval(float(appeal[j]), *map(float, ends[j]))
-                for appeal, ends in zip(fit.item_appeal, fit.item_intervals, strict=True)
+                format_interval(float(fit.item_appeal[i, j]), *map(float, fit.item_intervals[i, j]))
+                for i in types
             ),
         ]
         for j in order
     ]
     more = len(fit.items) - len(rows)
-    note = f"{plural(more, 'more item')} in the JSON report." if more else ""
-    table = Table(f"Appeal of items: {fit.appeal_meaning}", ["item", *fit.user_types], rows, note)
+    notes = [f"{plural(more, 'more item')} in the JSON report."] if more else []
+    notes += filter(None, [describe_unlisted(len(fit.user_types))])
+    heading = ["item", *(fit.user_types[i] for i in types)]
+    table = Table(f"Appeal of items: {fit.appeal_meaning}", heading, rows, " ".join(notes))
     if not fit.is_item_identified.any():
         reason = report.withheld.rankings or report.diagnosis.verdict
         return Section("items", title, [f"Not identified. {reason}"])
@@ -218,15 +241,17 @@ def _rankings(report: "LogReport") -> Section:
         )
         for price in evaluation.prices
     ]
-    rows = []
+    rows, note = [], ""
     for target, types in report.rankings.items():
         distinct = set(types.values())
         if len(distinct) == 1 and len(types) > 1:
             rows.append([target, "all", ", ".join(next(iter(distinct)))])
             continue
-        rows += [[target, name, ", ".join(items)] for name, items in types.items()]
+        listed = [report.cube.user_types[i] for i in listed_types(report.cube)]
+        rows += [[target, name, ", ".join(types[name])] for name in listed]
+        note = describe_unlisted(len(types))
     headings = ["treatment", "user type", "items, first position first"]
-    return Section("rankings", title, text, (), [Table("Rankings", headings, rows)])
+    return Section("rankings", title, text, (), [Table("Rankings", headings, rows, note)])
 
 
 def _evaluation(report: "LogReport") -> Section:

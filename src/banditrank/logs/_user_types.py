@@ -18,7 +18,7 @@ from banditrank._frames import Columns, Tabular
 from banditrank.counts._click_cube import N_FOLDS, ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._item_position_graph import find_components
-from banditrank.estimators._click_models._rank_one import fit_rank_one
+from banditrank.estimators._click_models._rank_one import fit_rank_one_tables
 from banditrank.estimators._click_models._selection import N_GROUPS
 from banditrank.estimators._distributions import chi_square_survival, student_quantile
 
@@ -265,8 +265,7 @@ def _tables(cube: ClickCube) -> _Tables:
 
 
 def _fit(tables: _Tables) -> _Fit:
-    fits = [fit_rank_one(d, c) for d, c in zip(tables.displays, tables.clicks, strict=True)]
-    return _Fit(np.stack([fit.gamma for fit in fits]), np.stack([fit.means for fit in fits]))
+    return _Fit(*fit_rank_one_tables(tables.displays, tables.clicks))
 
 
 def _repeat(fit: _Fit, n_types: int) -> _Fit:

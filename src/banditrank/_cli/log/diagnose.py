@@ -50,7 +50,7 @@ def _parse_percent(text: str) -> float:
 
 
 def _print_diagnosis(cube: "ClickCube", diagnosis: "LogDiagnosis") -> None:
-    from banditrank.logs._report_tables import count_types
+    from banditrank.logs._report_tables import count_types, describe_unlisted, listed_types
 
     console = make_console()
     print_verdict(console, diagnosis)
@@ -59,7 +59,10 @@ def _print_diagnosis(cube: "ClickCube", diagnosis: "LogDiagnosis") -> None:
     for heading in ("displays", "clicks", "items"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("positions that can be compared", overflow="fold")
-    for counts, one in zip(count_types(cube), diagnosis.user_types, strict=True):
+    for counts, i in zip(count_types(cube), listed_types(cube), strict=True):
+        one = diagnosis.user_types[i]
         groups = [", ".join(str(k + 1) for k in group) for group in one.components if len(group) > 1]
         table.add_row(*counts, "; ".join(groups) or "none")
     console.print(table)
+    if note := describe_unlisted(len(diagnosis.user_types)):
+        console.print(note)

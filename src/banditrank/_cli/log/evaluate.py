@@ -122,7 +122,7 @@ def _name_option() -> Iterator[None]:
 
 def print_evaluation(console: "Console", known: "KnownEvaluation") -> None:
     """Print the values of targets, and which targets are not evaluated and why."""
-    from banditrank.logs._report_tables import format_percent
+    from banditrank.logs._report_tables import describe_unlisted, format_percent
 
     evaluation = known.evaluation
     if evaluation is not None:
@@ -141,6 +141,8 @@ def print_evaluation(console: "Console", known: "KnownEvaluation") -> None:
             )
         if any(target.rankings for target in evaluation):
             console.print(_rankings(evaluation))
+            if note := describe_unlisted(len(evaluation.user_types)):
+                console.print(note)
     for reason in dict.fromkeys(known.withheld.values()):
         names = ", ".join(name for name, why in known.withheld.items() if why == reason)
         console.print(f"{names}: not identified. {reason}", soft_wrap=True)
@@ -166,6 +168,11 @@ def _values(evaluation: "Evaluation") -> "Table":
 
 
 def _rankings(evaluation: "Evaluation") -> "Table":
+    import numpy as np
+
+    from banditrank.logs._report_tables import MAX_TYPES
+
+    listed = sorted(np.argsort(-evaluation.n_visits, kind="stable")[:MAX_TYPES].tolist())
     table = make_table("Rankings")
     table.add_column("target", overflow="fold")
     table.add_column("user type", overflow="fold")
@@ -174,6 +181,7 @@ def _rankings(evaluation: "Evaluation") -> "Table":
         if len(set(target.rankings)) == 1 and len(target.rankings) > 1:
             table.add_row(target.name, "all", ", ".join(target.rankings[0]))
             continue
-        for user_type, items in zip(evaluation.user_types, target.rankings, strict=False):
-            table.add_row(target.name, user_type, ", ".join(items))
+        if target.rankings:
+            for i in listed:
+                table.add_row(target.name, evaluation.user_types[i], ", ".join(target.rankings[i]))
     return table

@@ -47,6 +47,7 @@ def fit_command(
 
     from banditrank.estimators import fit_click_model
     from banditrank.logs import diagnose, estimate_problem, withhold_estimates
+    from banditrank.logs._report_tables import describe_unlisted, listed_types
 
     cube = log.read()
     diagnosis = diagnose(cube)
@@ -71,8 +72,11 @@ def fit_command(
     console.print()
     for line in _heading(known):
         console.print(line)
-    console.print(_positions(known))
-    console.print(_items(known))
+    types = listed_types(cube)
+    console.print(_positions(known, types))
+    console.print(_items(known, types))
+    if note := describe_unlisted(len(known.user_types)):
+        console.print(note)
     if problem is not None:
         used = fit.model if fit.model in ("single-look", "position-based") else "position-based"
         console.print(f"{output}: problem of the {used} model")
@@ -89,23 +93,23 @@ def _heading(fit: "ClickModelFit") -> list[str]:
     return [*lines, *(f"Note: {note}" for note in fit.notes)]
 
 
-def _positions(fit: "ClickModelFit") -> "Table":
+def _positions(fit: "ClickModelFit", types: list[int]) -> "Table":
     from banditrank.logs._report_tables import format_interval
 
     table = make_table(f"Worth of positions: {fit.worth_meaning}; {fit.level:.0%} intervals")
     table.add_column("position", justify="right")
-    for name in fit.user_types:
-        table.add_column(name, overflow="fold")
+    for i in types:
+        table.add_column(fit.user_types[i], overflow="fold")
     for k in range(fit.position_worth.shape[1]):
         cells = [
-            format_interval(float(worth[k]), *map(float, ends[k]))
-            for worth, ends in zip(fit.position_worth, fit.position_intervals, strict=True)
+            format_interval(float(fit.position_worth[i, k]), *map(float, fit.position_intervals[i, k]))
+            for i in types
         ]
         table.add_row(str(k + 1), *cells)
     return table
 
 
-def _items(fit: "ClickModelFit") -> "Table":
+def _items(fit: "ClickModelFit", types: list[int]) -> "Table":
     import numpy as np
 
     from banditrank.logs._report_tables import format_interval
@@ -114,13 +118,13 @@ def _items(fit: "ClickModelFit") -> "Table":
     more = f", {shown} of {len(fit.items):,} items" if shown < len(fit.items) else ""
     table = make_table(f"Appeal of items: {fit.appeal_meaning}; {fit.level:.0%} intervals{more}")
     table.add_column("item", overflow="fold")
-    for name in fit.user_types:
-        table.add_column(name, overflow="fold")
+    for i in types:
+        table.add_column(fit.user_types[i], overflow="fold")
     order = np.argsort(-np.nan_to_num(fit.item_appeal, nan=-1.0).max(axis=0), kind="stable")
     for j in order[:shown]:
         cells = [
-            format_interval(float(appeal[j]), *map(float, ends[j]))
-            for appeal, ends in zip(fit.item_appeal, fit.item_intervals, strict=True)
+            format_interval(float(fit.item_appeal[i, j]), *map(float, fit.item_intervals[i, j]))
+            for i in types
         ]
         table.add_row(fit.items[j], *cells)
     return table

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 def print_verdict(console: "Console", diagnosis: "LogDiagnosis") -> None:
     """Print the verdict, the findings behind it, and swaps that would tell the worth of positions."""
     console.print(diagnosis.verdict, soft_wrap=True)
-    for finding in diagnosis.findings:
+    for finding in diagnosis.listed_findings():
         console.print(f"- {finding.text}", soft_wrap=True)
     if diagnosis.swaps:
         console.print(f"To know the worth of positions to ±{diagnosis.target:.0%}:")
-        for swap in diagnosis.swaps:
+        for swap in diagnosis.listed_swaps():
             console.print(f"- {swap}", soft_wrap=True)

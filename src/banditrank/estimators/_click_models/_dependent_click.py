@@ -365,24 +365,21 @@ def _worth(
         noise = rng.standard_normal((_PARAMETER_SAMPLES, covariance.root.shape[1])) @ covariance.root.T
     scale = np.sqrt(np.where(np.isfinite(covariance.variances), covariance.variances, 0.0))
     noise = np.clip(noise, -4 * scale, 4 * scale)
-    average = _average_examination(items, visits, mu, lam)
-    samples = np.stack(
-        [
-            _average_examination(
-                items, visits, (mu + step[: mu.size]).clip(0, 1), (lam + step[mu.size :]).clip(0, 1)
-            )
-            for step in noise
-        ]
-    )
+    sampled_mu, sampled_lam = (mu + noise[:, : mu.size]).clip(0, 1), (lam + noise[:, mu.size :]).clip(0, 1)
+    samples = _average_examination(items, visits, sampled_mu, sampled_lam)
+    average = _average_examination(lists.items, lists.visits, mu[None], lam[None])[0]
+    samples += average - _average_examination(items, visits, mu[None], lam[None])  # of all lists
     tail = (1 - level) / 2
     low, high = np.quantile(samples, [tail, 1 - tail], axis=0)
     ends = np.stack([np.minimum(low, average), np.maximum(high, average)], axis=1)
-    is_shown = np.asarray((items >= 0).any(axis=0))
+    is_shown = np.asarray((lists.items >= 0).any(axis=0))
     return np.where(is_shown, average, np.nan), np.where(is_shown[:, None], ends, np.nan)
 
 
 def _average_examination(items: Indices, visits: Floats, appeal: Floats, continuation: Floats) -> Floats:
-    mu = np.where(items >= 0, appeal[np.maximum(items, 0)], 0.0)
-    stays = 1.0 - mu * (1.0 - continuation)
-    examined = np.concatenate([np.ones((items.shape[0], 1)), np.cumprod(stays, axis=1)[:, :-1]], axis=1)
+    """Return the averages over lists, shape (S, K), for samples of μ, shape (S, M), and λ, shape (S, K)."""
+    mu = np.where(items >= 0, appeal[:, np.maximum(items, 0)], 0.0)  # (S, L, K)
+    stays = 1.0 - mu * (1.0 - continuation[:, None, :])
+    examined = np.ones_like(stays)
+    np.cumprod(stays[:, :, :-1], axis=2, out=examined[:, :, 1:])
     return np.asarray(visits @ examined / visits.sum())

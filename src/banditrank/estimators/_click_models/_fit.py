@@ -37,6 +37,7 @@ NOT_IDENTIFIED = "not identified"
 """What text says in place of an estimate that the log does not determine."""
 
 _MAX_LISTED_ITEMS = 10  # of a user type in a summary
+_MAX_LISTED_TYPES = 20
 _MAX_LISTED_TYPES = 5  # in a note
 
 _ALL_CLICKED_NOTE = (
@@ -267,7 +268,7 @@ class ClickModelFit(Tabular):
         lines += [f"Note: {note}" for note in self.notes]
         lines.append(f"Position worth: {self.worth_meaning}; {self.level:.0%} intervals")
         lines.append(f"Item appeal: {self.appeal_meaning}")
-        for i, name in enumerate(self.user_types):
+        for i, name in enumerate(self.user_types[:_MAX_LISTED_TYPES]):
             lines += ["", f"User type {name}"]
             for k in range(self.position_worth.shape[1]):
                 value = _text(self.position_worth[i, k], self.position_intervals[i, k])
@@ -278,6 +279,8 @@ class ClickModelFit(Tabular):
                 lines.append(f"  item {self.items[j]}: {value}")
             if len(self.items) > _MAX_LISTED_ITEMS:
                 lines.append(f"  and {len(self.items) - _MAX_LISTED_ITEMS} more items")
+        if len(self.user_types) > _MAX_LISTED_TYPES:
+            lines += ["", f"and {len(self.user_types) - _MAX_LISTED_TYPES:,} more user types"]
         return "\n".join(lines)
 
     def __str__(self) -> str:

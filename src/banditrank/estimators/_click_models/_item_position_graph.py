@@ -70,7 +70,7 @@ def find_components(displays: Floats, clicks: Floats) -> GraphComponents:
 
 
 @compiled
-def _label_columns(edges: Booleans, labels: Indices) -> None:
+def label_columns(edges: Booleans, labels: Indices) -> None:
     """Write the smallest column of the component of each column.
 
     Parameters
@@ -98,7 +98,7 @@ def _label_columns(edges: Booleans, labels: Indices) -> None:
 def _connect(edges: Booleans) -> Indices:
     """Return a label for each column, equal for connected columns; −1 for columns without edges."""
     labels = np.where(edges.any(axis=0), np.arange(edges.shape[1]), -1)
-    _label_columns(np.ascontiguousarray(edges), labels)
+    label_columns(np.ascontiguousarray(edges), labels)
     return labels
 
 

@@ -11,7 +11,11 @@ from banditrank.estimators._click_models._estimates_of_model import (
 )
 from banditrank.estimators._click_models._item_position_graph import find_components
 from banditrank.estimators._click_models._parameters import ModelParameters
-from banditrank.estimators._click_models._rank_one import RankOneFit, fit_rank_one, rank_one_intervals
+from banditrank.estimators._click_models._rank_one import (
+    RankOneFit,
+    fit_rank_one_tables,
+    rank_one_intervals,
+)
 
 
 def fit_position_based(cube: ClickCube, start: ModelParameters | None = None) -> ModelParameters:
@@ -25,11 +29,7 @@ def fit_position_based(cube: ClickCube, start: ModelParameters | None = None) ->
         Parameters of a similar log, to start from.
     """
     displays, clicks = cell_tables(cube)
-    kappa = np.ones((displays.shape[0], displays.shape[2]))
-    appeal = np.zeros(displays.shape[:2])
-    for i in range(displays.shape[0]):
-        fit = fit_rank_one(displays[i], clicks[i], None if start is None else start.attention[i])
-        kappa[i], appeal[i] = fit.gamma, fit.means
+    kappa, appeal = fit_rank_one_tables(displays, clicks, None if start is None else start.attention)
     looks = np.einsum("ijk,ik->ij", displays, kappa)
     return ModelParameters("position-based", appeal, kappa, looks)
 

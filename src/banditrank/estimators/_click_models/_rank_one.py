@@ -5,32 +5,34 @@ information about ln γ after eliminating ln μ is the graph Laplacian L = diag(
 the variance of ln γ_c / γ_d is the effective resistance (e_c − e_d)ᵀ L⁺ (e_c − e_d).
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._compilation import compiled
 from banditrank.estimators._binomial_likelihood import maximize_rank_one
 from banditrank.estimators._click_models._item_position_graph import GraphComponents, find_components
+from banditrank.estimators._click_models._rank_one_tables import (
+    COLUMN_ROWS,
+    FIRST_SWEEPS,
+    ITEM_ROWS,
+    MAX_HALVINGS,
+    MAX_NEWTON_STEPS,
+    MAX_STEP,
+    MIN_GAIN,
+    MIN_START,
+    RIDGE,
+    ROUNDING,
+    TOLERANCE,
+    differentiate,
+    fit_tables,
+)
 from banditrank.estimators._position_based_intervals import eliminate_means, position_based_intervals
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
-_TOLERANCE = 1e-9
-_FIRST_SWEEPS = 8  # of coordinate ascent before Newton's method, and after it
-_MIN_START = 1e-6
-_MAX_NEWTON_STEPS = 50
-_MAX_HALVINGS = 30
-_MAX_STEP = 10.0  # of logarithms
-_NEWTON_TOLERANCE = 1e-8  # of logarithms
-_MIN_GAIN = 1e-7  # of the log-likelihood: a step towards a factor of 0 never ends
-_ROUNDING = 1e-13  # of the log-likelihood, relative
-_RIDGE = 1e-10  # relative: the scale of each component is not identified
-_MAX_PROBABILITY = 1 - 1e-12
-_MAX_CHANCE = 1e6  # of cells without displays
+_MAX_COMPILED_COLUMNS = 32  # above, the matrix product of BLAS is faster than compiled loops
 
 
 class RankOneFit(NamedTuple):
@@ -86,19 +88,59 @@ def fit_rank_one(displays: Floats, clicks: Floats, start: Floats | None = None) 
     >>> fit.gamma.round(6), fit.means.round(6)
     (array([1. , 0.5]), array([0.8, 0.4]))
     """
-    is_used = displays.any(axis=0)
-    gamma, means = np.ones(displays.shape[1]), np.zeros(displays.shape[0])
-    if is_used.any():
-        gamma[is_used], means = _maximize(
-            displays[:, is_used],
-            np.minimum(clicks, displays)[:, is_used],
-            None if start is None else np.maximum(start[is_used], _MIN_START),
+    gamma, means = fit_rank_one_tables(displays[None], clicks[None], None if start is None else start[None])
+    return RankOneFit(gamma[0], means[0], find_components(displays, clicks))
+
+
+def fit_rank_one_tables(
+    displays: Floats, clicks: Floats, start: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return the factors of maximum likelihood of several tables, as `fit_rank_one` scales them.
+
+    Parameters
+    ----------
+    displays, clicks
+        Shape (N, M, C).
+    start
+        γ of similar tables, shape (N, C), to start from.
+
+    Returns
+    -------
+    tuple
+        γ, shape (N, C), and the means, shape (N, M).
+    """
+    n_tables, n_items, n_columns = displays.shape
+    gamma, means = np.ones((n_tables, n_columns)), np.zeros((n_tables, n_items))
+    if n_columns <= _MAX_COMPILED_COLUMNS:
+        fit_tables(
+            np.ascontiguousarray(displays, dtype=np.float64),
+            np.ascontiguousarray(clicks, dtype=np.float64),
+            gamma if start is None else np.ascontiguousarray(start, dtype=np.float64),
+            start is not None,
+            gamma,
+            means,
+            np.empty((2, n_items, n_columns)),
+            np.empty((n_columns, n_items)),
+            np.empty((n_columns, n_columns)),
+            np.empty((ITEM_ROWS, n_items)),
+            np.empty((COLUMN_ROWS, n_columns)),
+            np.empty((n_items, n_columns), dtype=np.bool_),
+            np.empty(n_columns, dtype=np.int64),
         )
-    components = find_components(displays, clicks)
-    largest = gamma[components.of_column == 0].max(initial=0.0)
-    if largest > 0:
-        gamma, means = gamma / largest, means * largest
-    return RankOneFit(gamma, means, components)
+        return gamma, means
+    for i in range(n_tables):
+        is_used = displays[i].any(axis=0)
+        if not is_used.any():
+            continue
+        gamma[i, is_used], means[i] = _maximize(
+            displays[i][:, is_used],
+            np.minimum(clicks[i], displays[i])[:, is_used],
+            None if start is None else np.maximum(start[i, is_used], MIN_START),
+        )
+        largest = gamma[i, find_components(displays[i], clicks[i]).of_column == 0].max(initial=0.0)
+        if largest > 0:
+            gamma[i], means[i] = gamma[i] / largest, means[i] * largest
+    return gamma, means
 
 
 def _maximize(displays: Floats, clicks: Floats, start: Floats | None) -> tuple[Floats, Floats]:
@@ -107,8 +149,8 @@ def _maximize(displays: Floats, clicks: Floats, start: Floats | None) -> tuple[F
     gamma, means = maximize_rank_one(
         by_column,
         clicks_by_column,
-        tolerance=_TOLERANCE,
-        max_iterations=_FIRST_SWEEPS if start is None else 1,
+        tolerance=TOLERANCE,
+        max_iterations=FIRST_SWEEPS if start is None else 1,
         initial_looks=start,
     )
     rows, columns = np.flatnonzero(clicks.any(axis=1)), np.flatnonzero(clicks.any(axis=0))
@@ -118,80 +160,17 @@ def _maximize(displays: Floats, clicks: Floats, start: Floats | None) -> tuple[F
     gamma[columns] = _newton(displays[cells], clicks[cells], gamma[columns], means[rows])
     gamma /= gamma.max()
     gamma, means = maximize_rank_one(
-        by_column, clicks_by_column, tolerance=_TOLERANCE, max_iterations=1, initial_looks=gamma
+        by_column, clicks_by_column, tolerance=TOLERANCE, max_iterations=1, initial_looks=gamma
     )
-    if means.max() < 1.0 and gamma.max() < 1.0 + _TOLERANCE:
+    if means.max() < 1.0 and gamma.max() < 1.0 + TOLERANCE:
         return gamma, means  # no bound is active
     return maximize_rank_one(
         by_column,
         clicks_by_column,
-        tolerance=_TOLERANCE,
-        max_iterations=_FIRST_SWEEPS,
+        tolerance=TOLERANCE,
+        max_iterations=FIRST_SWEEPS,
         initial_looks=gamma,
     )
-
-
-@compiled
-def _differentiate(
-    misses: Floats,
-    gamma: Floats,
-    means: Floats,
-    scaled: Floats,
-    item_weights: Floats,
-    item_slopes: Floats,
-    column_weights: Floats,
-    column_slopes: Floats,
-) -> float:
-    """Write derivatives of Σ F ln(1 − μ γ) by the logarithms of the factors; return the sum.
-
-    Parameters
-    ----------
-    misses
-        F, shape (M, C).
-    gamma, means
-        Shapes (C,) and (M,).
-    scaled
-        Weights w = F p / (1 − p)² over the root of their sum for the item, shape (M, C), written.
-    item_weights, item_slopes
-        Sums over columns of w and of F p / (1 − p), shape (M,), written.
-    column_weights, column_slopes
-        Sums over items, shape (C,), written.
-
-    Returns
-    -------
-    float
-        −∞ if a cell with misses has a probability of 1 or more.
-    """
-    n_items, n_columns = misses.shape
-    total = 0.0
-    column_weights[:] = 0.0
-    column_slopes[:] = 0.0
-    for j in range(n_items):
-        item_weights[j] = 0.0
-        item_slopes[j] = 0.0
-        for c in range(n_columns):
-            chance = gamma[c] * means[j]
-            scaled[j, c] = 0.0
-            if misses[j, c] > 0.0:
-                if chance >= 1.0:
-                    return -np.inf
-                chance = min(chance, _MAX_PROBABILITY)
-                total += misses[j, c] * math.log1p(-chance)
-                share = 1.0 / (1.0 - chance)
-                slope = misses[j, c] * chance * share
-                scaled[j, c] = slope * share
-                item_slopes[j] += slope
-                column_slopes[c] += slope
-            elif chance > _MAX_CHANCE:
-                return -np.inf
-        for c in range(n_columns):
-            item_weights[j] += scaled[j, c]
-            column_weights[c] += scaled[j, c]
-        item_weights[j] = max(item_weights[j], 1e-300)
-        root = math.sqrt(item_weights[j])
-        for c in range(n_columns):
-            scaled[j, c] /= root
-    return total
 
 
 class _Derivatives:
@@ -207,7 +186,7 @@ class _Derivatives:
     def evaluate(self, log_gamma: Floats, log_means: Floats) -> float:
         """Move to factors; return the log-likelihood, −∞ outside of its domain."""
         gamma, means = (np.exp(np.minimum(logs, 50.0)) for logs in (log_gamma, log_means))
-        missed = _differentiate(self._misses, gamma, means, self._scaled, *self._of_items, *self._of_columns)
+        missed = differentiate(self._misses, gamma, means, self._scaled, *self._of_items, *self._of_columns)
         return float(self._item_clicks @ log_means + self._column_clicks @ log_gamma + missed)
 
     def newton_step(self) -> tuple[Floats, Floats]:
@@ -215,7 +194,7 @@ class _Derivatives:
         (item_weights, item_slopes), (column_weights, column_slopes) = self._of_items, self._of_columns
         item_gradient, roots = self._item_clicks - item_slopes, np.sqrt(item_weights)
         laplacian = -(self._scaled.T @ self._scaled)
-        laplacian[np.diag_indices_from(laplacian)] += column_weights * (1 + _RIDGE) + 1e-12
+        laplacian[np.diag_indices_from(laplacian)] += column_weights * (1 + RIDGE) + 1e-12
         right_side = self._column_clicks - column_slopes - (item_gradient / roots) @ self._scaled
         step = np.linalg.solve(laplacian, right_side)
         return step, (item_gradient - roots * (self._scaled @ step)) / item_weights
@@ -234,23 +213,23 @@ def _newton(displays: Floats, clicks: Floats, gamma: Floats, means: Floats) -> F
     derivatives = _Derivatives(displays, clicks)
     log_gamma, log_means = np.log(gamma), np.log(means)
     value = derivatives.evaluate(log_gamma, log_means)
-    for _ in range(_MAX_NEWTON_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         step, item_step = derivatives.newton_step()
         largest = max(np.abs(step).max(), np.abs(item_step).max())
         if not np.isfinite(largest):
             break
-        size = min(1.0, _MAX_STEP / max(largest, 1e-300))
-        for _ in range(_MAX_HALVINGS):
+        size = min(1.0, MAX_STEP / max(largest, 1e-300))
+        for _ in range(MAX_HALVINGS):
             columns, items = log_gamma + size * step, log_means + size * item_step
             new_value = derivatives.evaluate(columns, items)
-            if new_value >= value - _ROUNDING * abs(value):
+            if new_value >= value - ROUNDING * abs(value):
                 break
             size /= 2
         else:
             break
         gain = new_value - value
         log_gamma, log_means, value = columns, items, new_value
-        if gain <= _MIN_GAIN:
+        if gain <= MIN_GAIN:
             break
     return np.asarray(np.exp(log_gamma - log_gamma.max()))
 

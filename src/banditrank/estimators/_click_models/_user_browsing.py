@@ -17,7 +17,7 @@ from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._click_models._rank_one import (
     RankOneFit,
     RankOneIntervals,
-    fit_rank_one,
+    fit_rank_one_tables,
     rank_one_intervals,
 )
 
@@ -74,12 +74,10 @@ def fit_user_browsing(cube: ClickCube, start: ModelParameters | None = None) -> 
     displays, clicks = browsing_tables(cube)
     above, position = browsing_columns(cube.n_positions)
     gamma = np.ones((displays.shape[0], cube.n_positions, cube.n_positions))
-    appeal, looks = np.zeros(displays.shape[:2]), np.zeros(displays.shape[:2])
-    for i in range(displays.shape[0]):
-        first = None if start is None else start.attention[i, above, position]
-        fit = fit_rank_one(displays[i], clicks[i], first)
-        gamma[i, above, position], appeal[i] = fit.gamma, fit.means
-        looks[i] = displays[i] @ fit.gamma
+    first = None if start is None else start.attention[:, above, position]
+    factors, appeal = fit_rank_one_tables(displays, clicks, first)
+    gamma[:, above, position] = factors
+    looks = np.einsum("ijc,ic->ij", displays, factors)
     return ModelParameters("user-browsing", appeal, gamma, looks)
 
 
