@@ -69,6 +69,7 @@ SUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = {
     "a time that is not asked for": (TIMES.assign(ts=TIMES["ts"].where(LOG["session"] > 1005)), None, {}),
 }
 UNSUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = {
+    "visits that are not contiguous": (LOG.sort_values(["position", "session"]), None, {}),
     "a visit that comes back": (pd.concat([LOG[2:], LOG[:2]]), None, {}),
     "a position twice": (LOG.assign(position=LOG["position"].where(LOG["session"] > 1005, 2)), None, {}),
     "an item twice": (LOG.assign(item=LOG["item"].replace("item-2", "item-1")), None, {}),

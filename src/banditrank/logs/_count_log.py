@@ -286,6 +286,7 @@ class _Counter:
             rows[groups.OUTSIDE] = outside
         found = self._handle_bad_rows(queries, rows, positions, is_dropping=is_dropping)
         rows |= self._source.malformed_rows
+        self._engine.drop_tables()
         return self._make_cube(queries, result, rows, found, first_position, options)
 
     def _excluded_names(self, queries: CountQueries, table: "_Groups") -> dict[str, list[str]]:
@@ -324,8 +325,8 @@ class _Counter:
             query = queries.cells(has_flags=has_flags, has_missing_sessions=has_missing)
         else:
             query = queries.cells()
-        cells = self._engine.fetch(query, self._part(begin, 1.0))
-        table = _Groups(cells)
+        table = _Groups(self._engine.fetch(query, self._part(begin, 1.0)))
+        self._engine.release_memory()  # the cells come on top of the limit
         reasons = groups.RowReasons(table.n_groups)
         for name in queries.types:
             reasons.mark(table.is_missing(name), groups.missing("user_type"))
@@ -378,6 +379,7 @@ class _Counter:
             reasons.mark(row_counts.integers("flag") == flag, reason)
         visits = self._engine.fetch(queries.visit_counts())
         table = _Groups(self._engine.fetch(queries.cells(), self._part(_VISITS_SHARE, 1.0)))
+        self._engine.release_memory()
         is_kept = table.parsed("position", groups.parse_position) < limit
         for name in queries.types:
             is_kept &= ~table.is_missing(name)
@@ -479,24 +481,24 @@ class _Counter:
         if queries.has_visits:
             raw = table.integers("above", _NOTHING)[kept]
             above = np.where(raw == _NOTHING, 0, raw - first + 1)
-        cells = aggregate_cells(
-            CubeCells(
-                period=period_index,
-                fold=table.integers("fold", UNKNOWN)[kept] if "fold" in table.names else above * 0 + UNKNOWN,
-                user_type=type_index,
-                item=item_index,
-                position=position - first,
-                above=above,
-                displays=displays,
-                clicks=clicks,
-                examined=table.floats("examined")[kept] if queries.has_visits else nothing,
-                last_clicks=table.floats("last_clicks")[kept] if queries.has_visits else nothing,
-                weights=weights,
-                squared_weights=squared,
-                weighted_clicks=weights * share,
-                squared_weighted_clicks=squared * share,
-            )
+        cells = CubeCells(
+            period=period_index,
+            fold=table.integers("fold", UNKNOWN)[kept] if "fold" in table.names else above * 0 + UNKNOWN,
+            user_type=type_index,
+            item=item_index,
+            position=position - first,
+            above=above,
+            displays=displays,
+            clicks=clicks,
+            examined=table.floats("examined")[kept] if queries.has_visits else nothing,
+            last_clicks=table.floats("last_clicks")[kept] if queries.has_visits else nothing,
+            weights=weights,
+            squared_weights=squared,
+            weighted_clicks=weights * share if weights is not nothing else nothing,
+            squared_weighted_clicks=squared * share if squared is not nothing else nothing,
         )
+        table.clear()
+        cells = aggregate_cells(cells)
         width = int(cells.position.max()) + 1
         cube = ClickCube(
             self._columns.user_types,
@@ -637,7 +639,12 @@ class _Groups:
         self._table = table
         self.names = set(table.column_names)
         self.n_groups: int = table.num_rows
-        self._encoded: dict[str, tuple[NDArray[np.int64], list[Any]]] = {}
+        self._encoded: dict[str, tuple[NDArray[np.int32], list[Any]]] = {}
+
+    def clear(self) -> None:
+        """Release the memory of the table."""
+        self._table = None
+        self._encoded.clear()
 
     def integers(self, name: str, missing: int = 0) -> NDArray[np.int64]:
         column = self._table[name].cast("int64").combine_chunks().fill_null(missing)
@@ -649,22 +656,22 @@ class _Groups:
     def booleans(self, name: str) -> NDArray[np.bool_]:
         return np.asarray(self._table[name].combine_chunks().fill_null(True)).astype(np.bool_)
 
-    def encode(self, name: str) -> tuple[NDArray[np.int64], list[Any]]:
+    def encode(self, name: str) -> tuple[NDArray[np.int32], list[Any]]:
         """Return the index of each group's value, −1 if it is missing, and the values."""
         if name not in self._encoded:
             column = self._table[name].combine_chunks()
             if hasattr(column, "indices"):
                 column = column.dictionary_decode()
             encoded = column.dictionary_encode()
-            codes = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
+            codes = np.asarray(encoded.indices.fill_null(-1))
             values = encoded.dictionary.to_pylist()
             absent = [number for number, value in enumerate(values) if groups.is_missing(value)]
             if absent:
-                codes[np.isin(codes, absent)] = -1
+                codes = np.where(np.isin(codes, absent), np.int32(-1), codes)
             self._encoded[name] = codes, values
         return self._encoded[name]
 
-    def codes(self, name: str) -> NDArray[np.int64]:
+    def codes(self, name: str) -> NDArray[np.int32]:
         return self.encode(name)[0]
 
     def is_missing(self, name: str) -> NDArray[np.bool_]:

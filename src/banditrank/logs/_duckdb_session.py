@@ -26,6 +26,8 @@ _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*", re.IGNORECASE)
 _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 MIN_MEMORY_BYTES = 100 * 10**6  # DuckDB's buffers for reading a file alone take tens of megabytes
 MAX_MEMORY_BYTES = 1000 * 10**12  # DuckDB's own counter overflows above
+_ACCOUNTED_SHARE = 0.9  # of the limit: DuckDB does not account for all memory that it allocates
+_RELEASED_BYTES = 50 * 10**6
 _POLL_SECONDS = 0.1
 _Result = TypeVar("_Result")
 
@@ -40,10 +42,13 @@ class DuckDBSession:
     Not thread-safe. `open_session` creates it.
     """
 
-    def __init__(self, connection: Any, duckdb: Any, memory_limit: str, directory: Path) -> None:
+    def __init__(
+        self, connection: Any, duckdb: Any, memory_limit: str, accounted_limit: str, directory: Path
+    ) -> None:
         self._connection = connection
         self._duckdb = duckdb
         self._memory_limit = memory_limit
+        self._accounted_limit = accounted_limit
         self._directory = directory
 
     def path_for_reading(self, path: Path) -> str:
@@ -97,6 +102,12 @@ class DuckDBSession:
             return self._connection.sql(query).to_arrow_table()
 
         return self._run_in_thread(fetch, on_progress)
+
+    def release_memory(self) -> None:
+        """Return memory that no query uses to the operating system; tables are spilled to disk."""
+        with suppress(self._duckdb.Error):  # less cannot be released
+            self._connection.execute(f"SET memory_limit = '{_RELEASED_BYTES // 10**6}MB'")
+        self._connection.execute("SET memory_limit = $value", {"value": self._accounted_limit})
 
     def register(self, name: str, table: Any) -> None:
         """Make a table of Arrow readable in queries under a name."""
@@ -156,8 +167,8 @@ def open_session(
     Parameters
     ----------
     memory_limit
-        Memory of DuckDB, such as ``2GB``; data that exceeds it is spilled to disk. The process itself, its
-        libraries and the page cache come on top.
+        Memory of DuckDB, such as ``2GB``; data that exceeds nine tenths of it is spilled to disk. The process
+        itself, its libraries and the page cache come on top.
     temporary_directory
         Directory to spill to; the system's temporary directory by default.
     threads
@@ -175,7 +186,7 @@ def open_session(
     MissingDependencyError
         If DuckDB is not installed.
     """
-    check_memory_limit(memory_limit)
+    limit = f"{check_memory_limit(memory_limit) * _ACCOUNTED_SHARE / 1e6:.0f}MB"
     threads = check_workers("threads", threads)
     duckdb = import_duckdb()
     try:
@@ -185,7 +196,7 @@ def open_session(
         raise InvalidInputError.from_os("temporary_directory", "must be writable", directory, error) from None
     with spill_directory as directory, duckdb.connect() as connection:
         settings: dict[str, object] = {
-            "memory_limit": memory_limit,
+            "memory_limit": limit,
             "temp_directory": directory,
             "preserve_insertion_order": False,  # rows are written as they come
         }
@@ -196,7 +207,7 @@ def open_session(
         with suppress(duckdb.InvalidInputException):  # in a notebook without ipywidgets there is no progress
             connection.execute("SET enable_progress_bar = true")  # required by query_progress
             connection.execute("SET enable_progress_bar_print = false")
-        yield DuckDBSession(connection, duckdb, memory_limit, Path(directory))
+        yield DuckDBSession(connection, duckdb, memory_limit, limit, Path(directory))
 
 
 def import_duckdb() -> Any:
@@ -211,8 +222,8 @@ def import_duckdb() -> Any:
         return import_module("duckdb")
 
 
-def check_memory_limit(text: str) -> None:
-    """Check that a memory limit has a unit and is in range.
+def check_memory_limit(text: str) -> float:
+    """Return the bytes of a memory limit that has a unit and is in range.
 
     Raises
     ------
@@ -222,6 +233,7 @@ def check_memory_limit(text: str) -> None:
     Examples
     --------
     >>> check_memory_limit("2GB")
+    2000000000.0
     >>> check_memory_limit("2")
     Traceback (most recent call last):
         ...
@@ -231,6 +243,7 @@ def check_memory_limit(text: str) -> None:
     amount = 0.0 if found is None else float(found[1]) * _UNITS[found[2][0].upper()]
     if not MIN_MEMORY_BYTES <= amount <= MAX_MEMORY_BYTES:
         raise InvalidInputError("memory_limit", "must be from 100MB to 1000TB, written like 2GB", text)
+    return amount
 
 
 def _first_line(error: Exception) -> str:

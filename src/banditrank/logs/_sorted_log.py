@@ -48,6 +48,7 @@ MIN_ROWS = 200_000
 """Number of rows from which on files are counted in one pass: below, a query is as fast."""
 
 _MAX_ROWS = 2**31 - 1
+_MAX_CHANGES = 0.75  # share of rows that are followed by one of another visit
 _BATCH_ROWS = 2**17
 _ROLES = {"item", "position", "clicked", "session", "user", "time"}
 _NO_VALUES = np.zeros(0, dtype=np.int64)
@@ -136,6 +137,7 @@ def count_sorted_log(
     try:
         return _Stream(log, columns, first_position, max_lists, periods).count(on_progress)
     except (_Unsuitable, pa.ArrowException, OSError):
+        pa.default_memory_pool().release_unused()  # the queries need the memory
         return None
 
 
@@ -208,6 +210,7 @@ class _Stream:
         self._n_visits = self._n_added = 0  # visits and rows
         self._visit_keys: list[Indices] = []
         self._is_increasing = True
+        self._next_check = 0  # number of visits
         self._sample = _ListSample(max_lists)
         self._lowest, self._highest = 62, 0
         self._starts = np.zeros(0, dtype=np.int64)
@@ -283,6 +286,8 @@ class _Stream:
         is_text = str(sessions.type) in ("string", "large_string")
         if not is_text and not str(sessions.type).startswith(("int", "uint")):
             raise _Unsuitable
+        if not self._n_added and not rows.size:
+            _check_contiguous(sessions)
         values: dict[str, NDArray[Any]] = {
             "session": _hash_texts(sessions) if is_text else _integers(sessions),
             "user_type": codes,
@@ -336,6 +341,9 @@ class _Stream:
         self._visit_keys.append(keys)
         before = self._visit_keys[-2][-1:] if len(self._visit_keys) > 1 else keys[:0]
         self._is_increasing &= bool((np.diff(np.concatenate([before, keys])) > 0).all())
+        if not self._is_increasing and self._n_visits >= self._next_check:
+            self._check_visits()  # early, because a log that is not contiguous would be read in vain
+            self._next_check = 2 * self._n_visits + _BATCH_ROWS
         user = rows.column("user")
         folds = _hash(user[begin], FOLD_HASH) if user.size else _hash_visits(keys, texts, FOLD_HASH)
         period = rows.column("period")
@@ -462,6 +470,20 @@ class _Stream:
         ordered = sorted(values)
         index = {value: number for number, value in enumerate(ordered)}
         return tuple(ordered), np.array([index[value] for value in values], dtype=np.int64)
+
+
+def _check_contiguous(sessions: Any) -> None:
+    """Raise if most rows are followed by one of another visit.
+
+    The queries count such a log faster than a pass that gives up at the first visit that comes back, and code
+    that is not loaded leaves more memory to them.
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415 - heavy, and optional
+
+    n_pairs = len(sessions) - 1
+    changes = pc.sum(pc.not_equal(sessions.slice(1), sessions.slice(0, n_pairs))).as_py() or 0
+    if changes > _MAX_CHANGES * n_pairs:
+        raise _Unsuitable
 
 
 def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:

@@ -36,3 +36,11 @@ class CountEngine(Protocol):
     def fetch(self, query: str, on_progress: OnProgress | None = None) -> Any:
         """Return the result of a query as a table of Arrow."""
         ...
+
+    def release_memory(self) -> None:
+        """Return memory that no query uses, before results are processed."""
+        ...
+
+    def drop_tables(self) -> None:
+        """Drop all created tables, when no query reads them any more."""
+        ...

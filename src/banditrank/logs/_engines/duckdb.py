@@ -37,6 +37,7 @@ class DuckDBEngine:
 
     def __init__(self, session: DuckDBSession) -> None:
         self._session = session
+        self._tables: set[str] = set()
         self.dialect = DUCKDB_DIALECT
 
     def load(self, source: LogFiles | Any, name: str = "source") -> dict[str, ColumnKind]:
@@ -58,10 +59,22 @@ class DuckDBEngine:
     def create_table(self, name: str, query: str, on_progress: OnProgress | None = None) -> None:
         """Create a temporary table, which spills to disk."""
         self._session.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}", None, on_progress)
+        self._tables.add(name)
 
     def fetch(self, query: str, on_progress: OnProgress | None = None) -> Any:
         """Return the result of a query as a table of Arrow."""
         return self._session.fetch_arrow(query, on_progress)
+
+    def release_memory(self) -> None:
+        """Spill tables to disk, and return memory to the operating system."""
+        self._session.release_memory()
+
+    def drop_tables(self) -> None:
+        """Drop all created tables, and return their memory."""
+        for name in self._tables:
+            self._session.run(f"DROP TABLE IF EXISTS {name}")
+        self._tables.clear()
+        self._session.release_memory()
 
     def _reader(self, files: LogFiles) -> str:
         paths = ", ".join(_literal(self._path(path)) for path in files.paths)

@@ -119,11 +119,19 @@ class SparkEngine:
             on_progress(1.0)
         return result
 
+    def release_memory(self) -> None:
+        """Do nothing: the memory is that of the cluster."""
+
+    def drop_tables(self) -> None:
+        """Release cached tables."""
+        with contextlib.suppress(Exception):
+            while self._cached:
+                self._cached.pop().unpersist()
+
     def close(self) -> None:
         """Release cached tables and views."""
+        self.drop_tables()
         with contextlib.suppress(Exception):
-            for frame in self._cached:
-                frame.unpersist()
             for name in _VIEWS:
                 self._session.catalog.dropTempView(name)
 
