@@ -129,6 +129,11 @@ def test_intervals_cover_under_all_logging_policies(model: LogClickModel, loggin
     assert 0.93 <= items <= 0.97
 
 
+# One context has the most attention: estimates are relative to the largest one, and intervals are wider than
+# necessary where several are equally large.
+BROWSING = np.where(np.add.outer(range(5), range(5)) > 0, 0.85, 1.0) * browsing_examination(5)
+
+
 def scanning_truth(model: LogClickModel, problem: Problem, visits: SimulatedVisits) -> dict[str, np.ndarray]:
     """Return true parameters and position worth; NaN where they are 1 or meaningless by definition."""
     n_types, n_positions = problem.position_preferences.shape
@@ -140,7 +145,7 @@ def scanning_truth(model: LogClickModel, problem: Problem, visits: SimulatedVisi
         truth["continuation"] = np.full((n_types, n_positions), CONTINUATION)
         truth["continuation"][:, -1] = np.nan
     if model == "user-browsing":
-        gamma = browsing_examination(n_positions)
+        gamma = BROWSING
         above = np.zeros(len(mu), dtype=np.int64)
         for k in range(n_positions):
             read[:, k] = gamma[above, k]
@@ -160,7 +165,8 @@ def scanning_coverage(
     shares: dict[str, list[float]] = {}
     for seed in seeds:
         problem = make_log_problem(seed)
-        visits = simulate_visits(problem, logging, n_visits, model, np.random.default_rng(1000 + seed))
+        rng = np.random.default_rng(1000 + seed)
+        visits = simulate_visits(problem, logging, n_visits, model, rng, examination=BROWSING)
         fit = fit_click_model(visits.cube(), model, held_out=False)
         for name, truth in scanning_truth(model, problem, visits).items():
             ends = getattr(fit, f"{name}_intervals")

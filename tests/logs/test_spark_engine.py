@@ -71,6 +71,19 @@ def test_long_text_with_bad_rows_and_periods_is_counted_alike(session: Any, tmp_
     )
 
 
+def test_malformed_rows_are_dropped_alike(session: Any, tmp_path: Path) -> None:
+    rows = LOG.drop(columns=["user_id", "ts"])
+    text = rows.to_csv(index=False) + '1,new,item-1\n2,new,"item-1,1,0\n3,new,i\x1b,1,0\n'
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(InvalidInputError, match=rf"^log.csv line {len(LOG) + 2:,} must have 5 values"):
+        count_log(tmp_path / "log.csv", engine="spark")
+    check_equal(tmp_path / "log.csv", bad_rows="drop")
+    write_lines(tmp_path / "log.jsonl", rows.to_dict("records"))
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"item": \n{"item": "a", "item": "b"}\n')
+    check_equal(tmp_path / "log.jsonl", bad_rows="drop")
+
+
 def test_a_row_a_visit_is_counted_alike(session: Any, tmp_path: Path) -> None:
     del session
     write_lines(tmp_path / "wide.jsonl", to_wide(LOG))

@@ -264,7 +264,7 @@ class _Stream:
                         batch_size=_BATCH_ROWS, row_groups=[number], columns=wanted, use_threads=False
                     )
 
-    def _read(self, batch: Any, rows: _Rows) -> Any:
+    def _read(self, batch: Any, rows: _Rows) -> Any:  # noqa: C901 - a line a rule
         """Add the rows of a batch; return its sessions if they are texts."""
         for role, name in self._columns.items():
             if (role != "time" or self._period_numbers is not None) and batch.column(name).null_count:
@@ -559,7 +559,6 @@ class _ListSample:
         index = np.repeat(starts[chosen], sizes) + offsets
         shown = np.full((chosen.size, int(positions[index].max()) + 1), UNKNOWN, dtype=np.int64)
         shown[owner, positions[index]] = items[index]
-        self._check(shown)
         self._parts.append((buckets[chosen], groups[chosen], masks[chosen], shown))
         self._n_lists += chosen.size
         if self._n_lists > 2 * self._max_lists + _BATCH_ROWS:
@@ -592,6 +591,7 @@ class _ListSample:
             np.concatenate([empty, *(part[column] for part in self._parts)]) for column in (1, 2)
         )
         shown = np.concatenate([np.zeros((0, width + first), dtype=np.int64), *items])[:, first:]
+        self._check(shown)
         return CubeLists(group, group, shown, clicks >> first, np.ones(group.size))
 
 

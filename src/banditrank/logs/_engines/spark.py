@@ -89,7 +89,7 @@ class SparkEngine:
             case "parquet":
                 return reader.parquet(*paths)
             case "jsonl":
-                return reader.json(paths)
+                return reader.option("mode", "FAILFAST").json(paths)
             case _:
                 reader = (
                     reader.option("sep", files.delimiter).option("escape", '"').option("mode", "FAILFAST")
@@ -141,7 +141,8 @@ class SparkEngine:
             yield
         except self._errors as error:
             text = one_line(error)
-            kind = QueryError if "malformed" in text.lower() else BanditRankError
+            is_malformed = "malformed" in text.lower() or "COLUMN_ALREADY_EXISTS" in text  # a key twice
+            kind = QueryError if is_malformed else BanditRankError
             raise kind(f"reading the log with Spark failed: {text[:300]}") from None
 
 
