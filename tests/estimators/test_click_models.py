@@ -180,6 +180,8 @@ def scanning_coverage(
 @pytest.mark.parametrize("logging", LOGGING)
 @pytest.mark.parametrize("model", ["cascade", "dependent-click", "user-browsing"])
 def test_intervals_of_scanning_models_cover(model: LogClickModel, logging: Logging) -> None:
+    # 200 logs: standard errors of about 0.006 of positions and 0.0035 of items and parameters. Coverages of
+    # 100 such logs were 0.941 to 0.965: the error rate of the 24 bounds is below 2e-2.
     found = scanning_coverage(model, logging, range(200), 20_000)
     for name, share in found.items():
         assert 0.93 <= share <= 0.97, name

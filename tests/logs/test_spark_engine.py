@@ -71,7 +71,7 @@ def test_long_text_with_bad_rows_and_periods_is_counted_alike(session: Any, tmp_
     )
 
 
-def test_malformed_rows_are_dropped_alike(session: Any, tmp_path: Path) -> None:
+def test_malformed_rows_are_dropped_alike(session: Any, tmp_path: Path) -> None:  # noqa: ARG001 - active
     rows = LOG.drop(columns=["user_id", "ts"])
     text = rows.to_csv(index=False) + '1,new,item-1\n2,new,"item-1,1,0\n3,new,i\x1b,1,0\n'
     (tmp_path / "log.csv").write_text(text)

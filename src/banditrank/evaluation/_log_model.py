@@ -218,8 +218,8 @@ def _fit_tables(
             alternate(displays, clicks, examination, means, raw, i, _TOLERANCE, _MAX_ITERATIONS)
     else:
         first = None if start is None else np.nan_to_num(start.examination, nan=1.0)
-        tables = (values.transpose(0, 2, 1) for values in (displays, clicks))
-        examination, means = fit_rank_one_tables(*tables, first)
+        by_item = displays.transpose(0, 2, 1), clicks.transpose(0, 2, 1)
+        examination, means = fit_rank_one_tables(*by_item, first)
     is_fitted = np.einsum("ncj,nj->nc", displays, means) > 0
     has_looks = np.einsum("ncj,nc->nj", displays, np.where(is_fitted, examination, 0.0)) > 0
     return LogModelFit(

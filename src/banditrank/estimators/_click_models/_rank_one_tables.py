@@ -260,7 +260,7 @@ def _copy(source: Floats, target: Floats) -> None:
 
 @compiled
 def _largest(values: Floats) -> float:
-    largest = values[0]
+    largest: float = values[0]
     for index in range(1, values.size):
         largest = max(largest, values[index])
     return largest
