@@ -62,7 +62,7 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
         def execute(self, *_: object) -> None:
             raise duckdb.IOException("IO Error: Could not write file: No space left on device")
 
-    session = DuckDBSession(Full(), duckdb, "2GB", tmp_path / "below")
+    session = DuckDBSession(Full(), duckdb, "2GB", "1800MB", tmp_path / "below")
     message = "temporary_directory must have free space for data that exceeds memory_limit, got "
     with pytest.raises(InvalidInputError, match=message):
         session.run("SELECT 1")
