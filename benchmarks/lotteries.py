@@ -17,7 +17,6 @@ from banditrank.solvers._instance import Instance, as_instance
 from banditrank.solvers._lottery.column_generation import (
     LotteryHandle,
     bind_lottery,
-    draw_ranking,
     improve_lottery,
 )
 
@@ -81,16 +80,14 @@ def _play(
     rng: np.random.Generator,
     first: int,
     rounds: int,
-    ranking: NDArray[np.uintp],
 ) -> None:
-    """Solve and draw in each round, with means whose error falls as 1/√t."""
+    """Solve in each round, with means whose error falls as 1/√t."""
     for t in range(first, first + rounds):
         for i in range(means.shape[0]):
             for j in range(means.shape[1]):
                 error = 0.3 * rng.standard_normal() / np.sqrt(t)
                 instance.means[i, j] = min(1.0, max(0.0, means[i, j] + error))
         improve_lottery(handle, instance, LOOP_GAP, 200)
-        draw_ranking(handle, 0, rng.random(), ranking)
 
 
 def measure_lottery_loops() -> Iterator[dict[str, float]]:
@@ -98,14 +95,14 @@ def measure_lottery_loops() -> Iterator[dict[str, float]]:
     for utility in (NASH, MAXIMIN):
         for family in ("random", "conflict"):
             problem = make_problem(family, n_user_types=3, n_items=20, n_positions=4, seed=1)
-            instance, ranking = as_instance(problem), np.zeros(4, dtype=np.uintp)
+            instance = as_instance(problem)
             handle = bind_lottery(3, 20, 4, utility.compiled(), capacity=24)
             rng, means = np.random.default_rng(0), problem.item_means.copy()
-            _play(handle, instance, means, rng, 1, SKIPPED, ranking)
+            _play(handle, instance, means, rng, 1, SKIPPED)
             times = []
             for _ in range(3):
                 start = time.process_time()
-                _play(handle, instance, means, rng, SKIPPED, ROUNDS, ranking)
+                _play(handle, instance, means, rng, SKIPPED, ROUNDS)
                 times.append(1e6 * (time.process_time() - start) / ROUNDS)
             name = f"lottery in the loop, {utility}, {family} 3×20×4, all means change in each round"
             yield {f"{name}, microseconds a round (under 20)": statistics.median(times)}

@@ -95,7 +95,7 @@ class Ranker:
             except AlreadyExistsError:  # another process created it at the same time
                 return self._open(surface)
         stored = Surface.from_definition(record.definition).to_dict()
-        changing = {"items", "retired", "guarantees_since", "experiment_periods"}
+        changing = {"items", "retired", "guarantees_since_version", "experiment_periods"}
         if surface.experiment is None:
             changing.add("experiment")
         for setting, value in surface.to_dict().items():

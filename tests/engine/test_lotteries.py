@@ -124,7 +124,7 @@ def test_exposure_is_judged_since_the_guarantee_is_in_force() -> None:
         ranker._engine.update_surface(
             "home", lambda surface: replace(surface, guarantees=(LeastExposure(0.1, ["e"]),))
         )
-        assert ranker.surface.guarantees_since == 40
+        assert ranker.surface.guarantees_since_version == 40
         assert [one.realised for one in ranker.equality().lottery.guarantees] == [None]
         before = ranker.counts().displays[:, 4].sum()
         play_favourites(ranker, 60)
@@ -132,13 +132,13 @@ def test_exposure_is_judged_since_the_guarantee_is_in_force() -> None:
         shown = ranker.counts().displays[:, 4].sum() - before
         assert exposure.realised == pytest.approx(shown / 60)
         ranker.add_items(["f"])  # not covered by the guarantee
-        assert ranker.surface.guarantees_since == 40
+        assert ranker.surface.guarantees_since_version == 40
     with a_ranker(ranker.surface, store) as restarted:
         (exposure,) = restarted.equality().lottery.guarantees
         assert exposure.realised == pytest.approx(shown / 60)
     other = MemoryStore()
     import_surface(other, export_surface(store, "home"))
-    assert Surface.from_definition(other.surfaces()[0].definition).guarantees_since == 1
+    assert Surface.from_definition(other.surfaces()[0].definition).guarantees_since_version == 1
 
 
 def test_guarantees_survive_the_store_and_an_export() -> None:

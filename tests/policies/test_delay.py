@@ -75,7 +75,7 @@ def mean_regret_in_depth(name: str, delay: int) -> float:
 @pytest.mark.parametrize("delay", MAX_LOST_ROUNDS)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "random"])
 def test_a_delay_costs_as_little_in_depth(name: str, delay: int) -> None:
-    """Ten items in four positions, 50,000 rounds: a factor, some rounds, and never nearly random."""
+    """Ten items in four positions: a factor, some rounds, and never nearly random."""
     prompt, late = mean_regret_in_depth(name, 0), mean_regret_in_depth(name, delay)
     model = "cascade" if name in OF_CASCADE else "position-based"
     horizon = LARGE_HORIZONS.get(name, 50_000)

@@ -25,7 +25,7 @@ def test_a_lottery_is_reproduced_after_a_restart(address: str) -> None:
     with open_store(address) as store:  # another process
         (record,) = store.surfaces()
         stored = Surface.from_definition(record.definition)
-        assert stored == replace(surface, guarantees=GUARANTEES, guarantees_since=1)
+        assert stored == replace(surface, guarantees=GUARANTEES, guarantees_since_version=1)
         with a_ranker(stored, store, random_bytes=seeded(2)) as ranker:
             assert [ranker.explain(one.id) for one in shown] == explained
             assert ranker.equality().lottery == kept

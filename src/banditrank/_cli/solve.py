@@ -218,8 +218,8 @@ def lottery_fields(lottery: "Lottery", fixed: "Solution", report: "EqualityRepor
     return {
         "treatment": lottery.treatment,
         "rankings": [
-            {"probability": float(odds), "ranking": [lottery.items[item] for item in ranking]}
-            for odds, ranking in zip(lottery.probabilities, lottery.rankings, strict=True)
+            {"probability": float(probability), "ranking": [lottery.items[item] for item in ranking]}
+            for probability, ranking in zip(lottery.probabilities, lottery.rankings, strict=True)
         ],
         "value": finite_or_none(lottery.value),
         "upper_bound": finite_or_none(lottery.upper_bound),

@@ -50,7 +50,10 @@ class DrawnRanking:
 
 @dataclass(frozen=True, slots=True)
 class LearnedLottery:
-    """Learned lottery beside the best one that keeps the guarantees, with their true click rates."""
+    """Learned lottery beside the best one, with their true click rates.
+
+    The best one keeps the guarantees, unless the problem cannot keep them.
+    """
 
     user_type: str | None  # None if it is the same for all
     learned: tuple[DrawnRanking, ...]
@@ -66,7 +69,7 @@ class SurfaceSummary:
     Attributes
     ----------
     name, treatment, utility
-        Settings of the surface at the end: they may have been changed while the demo ran.
+        Settings of the surface: those at the end if it then has lotteries, otherwise those at the start.
     visits, clicks
         Numbers of visits and clicks.
     late_reports, lost_reports

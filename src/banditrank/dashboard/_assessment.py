@@ -190,7 +190,7 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
                 )
             )
     optima: Floats | None = personal_optima
-    if is_served:
+    if is_served or (found is not None and not for_all):
         optima = None  # the best lottery of every sample takes too long
     elif current > 0:
         ranking = rankings[current][0]
@@ -208,6 +208,8 @@ def assess(surface_counts: SurfaceCounts) -> Assessment:
         treatments.append(_lottery_value(problem, samples, found.lottery, str(utility), personal_optima))
         assessed = [AssessedRanking(ranking, None, None, None) for ranking in found.lottery.rankings]
     optimal_values = treatments[current].values
+    if found is not None and not for_all:  # the rankings of `treatments` do not keep the guarantees
+        optimal_values = _lottery_value(problem, samples, found.lottery, str(utility), personal_optima).values
     if optima is not None:
         optimal_values = [
             _credible_interval(value.estimate, optima[:, i]) for i, value in enumerate(optimal_values)
@@ -322,10 +324,12 @@ def _lottery_value(
 ) -> TreatmentValue:
     """Return the value of a lottery; its price as in `_treatment_value`."""
     values = np.empty(personal_optima.shape)
+    shape = (problem.n_user_types, len(lottery.rankings))
+    probabilities = np.broadcast_to(lottery.probabilities, shape)  # one lottery for all, or one for each
     for i in range(problem.n_user_types):
         of_user_type = samples.of_user_type(i)
         of_rankings = np.stack([of_user_type.values(ranking) for ranking in lottery.rankings])
-        values[:, i] = lottery.probabilities @ of_rankings
+        values[:, i] = probabilities[i] @ of_rankings
     intervals = [
         _credible_interval(value, values[:, i]) for i, value in enumerate(lottery.user_type_values.tolist())
     ]

@@ -197,7 +197,7 @@ def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[Be
     rankings = [numbers[best.ranking].tolist() for best in assessment.best_rankings]
     shares = recent.ranking_shares([tuple(ranking) for ranking in rankings], is_equal=is_equal)
     values = assessment.treatments[assessment.current_treatment].values
-    odds = assessment.treatments[assessment.current_treatment].probabilities
+    probabilities = assessment.treatments[assessment.current_treatment].probabilities
     documents: list[BestRankingDocument] = []
     for i, (best, ranking, share) in enumerate(zip(assessment.best_rankings, rankings, shares, strict=True)):
         documents.append(
@@ -214,8 +214,8 @@ def _best_rankings(assessment: Assessment, recent: RecentImpressions) -> list[Be
                 "runner_up": _runner_up(best, numbers),
             }
         )
-        if odds is not None:
-            documents[-1]["probability"] = float(odds[i])
+        if probabilities is not None:
+            documents[-1]["probability"] = float(probabilities[i])
     return documents
 
 

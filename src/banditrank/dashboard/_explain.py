@@ -513,16 +513,16 @@ def _describe_lottery(
         audience = "all users of a type have the same odds, which keep the guarantees"
         best, goal = "for users of each type that keeps the guarantees", "clicks under the guarantees"
         who = who if user_type is None else f"users of type {user_type}"
-    odds = (
+    draw = (
         f"under counts {version} {audience}: this ranking has "
         f"probability {drawn.probability:.3f}, as number {lottery.drawn} of {count} in the lottery, and the "
         f"ranking's id drew {lottery.draw:.3f}; "
     )
     if is_sampled:
         chosen = f"the lottery is best {best} in the problem that {policy} sampled"
-        return f"{odds}{chosen} from these counts, where {who} look most at"
+        return f"{draw}{chosen} from these counts, where {who} look most at"
     chosen = f"{policy} does not sample, and maximises {goal}"
-    return f"{odds}{chosen}; by the estimates from these counts {who} look most at"
+    return f"{draw}{chosen}; by the estimates from these counts {who} look most at"
 
 
 def _describe_shown(shown: Sequence[ShownItem]) -> str:

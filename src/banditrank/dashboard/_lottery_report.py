@@ -62,7 +62,7 @@ class GuaranteeState:
         By how much the collective utility rises for each unit by which the level falls; 0 if the guarantee is
         not binding, None if the guarantees cannot all be kept, or only just.
     realised, low, high
-        Exposure or clicks per visit, over the visits since the guarantees are in force for the active items,
+        Exposure or clicks per visit, over the visits since the guarantees took effect for the active items,
         with its interval; None without visits.
     is_kept
         Whether the realised exposure or value reaches the level within its interval; None without visits.

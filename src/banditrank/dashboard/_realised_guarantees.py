@@ -1,4 +1,4 @@
-"""Realised exposures and values of guarantees, with intervals, from counts since they are in force."""
+"""Realised exposures and values of guarantees, with intervals, from counts since they took effect."""
 
 from math import sqrt
 from statistics import NormalDist
@@ -22,7 +22,7 @@ def realised_exposure(
 ) -> Interval | None:
     """Return the realised exposure of items together: the share of visits in which users look at them.
 
-    Visits are those since the guarantees are in force. Looks are not observed: visits are weighted by the
+    Visits are those since the guarantees took effect. Looks are not observed: visits are weighted by the
     estimated position preferences. The interval covers the chance of the draws and the uncertainty of the
     preferences. The variance of the draws of several items is an upper bound, because counts do not tell
     which items were shown together.
@@ -45,7 +45,7 @@ def realised_exposure(
     Interval
         None without visits.
     """
-    counts = counts_in_force(surface_counts)
+    counts = counts_since_guarantees(surface_counts)
     n_visits = counts.rounds
     if n_visits == 0:
         return None
@@ -65,7 +65,7 @@ def realised_exposure(
 def realised_value(
     surface_counts: SurfaceCounts, user_type: int, max_reward: float, level: float
 ) -> Interval | None:
-    """Return the clicks per visit of a user type since the guarantees are in force; None without visits.
+    """Return the clicks per visit of a user type since the guarantees took effect; None without visits.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def realised_value(
     level
         Confidence level.
     """
-    counts = counts_in_force(surface_counts)
+    counts = counts_since_guarantees(surface_counts)
     n_visits = float(counts.arrivals[user_type])
     if n_visits == 0:
         return None
@@ -87,8 +87,8 @@ def realised_value(
     return _normal_interval(value, variance, level)
 
 
-def counts_in_force(surface_counts: SurfaceCounts) -> Counts:
-    """Return the counts of the visits since the guarantees are in force."""
+def counts_since_guarantees(surface_counts: SurfaceCounts) -> Counts:
+    """Return the counts of the visits since the guarantees took effect."""
     counts, before = surface_counts.counts, surface_counts.before_guarantees
     if before is None:
         return counts

@@ -123,7 +123,7 @@ class SurfaceProblem:
         which is exact unless several rankings of the change were displayed equally often. Under a lottery it
         is 0: a ranking that was drawn has no regret of its own, and counts do not tell the lottery.
         """
-        if self.surface.treatment == "equal-lottery":
+        if draws_lotteries(self.surface.treatment, self.surface.guarantees):
             return 0.0
         n_user_types, n_items = self.item_means.shape
         cells = cells[(cells["user_type"] < n_user_types) & (cells["item"] < n_items)]

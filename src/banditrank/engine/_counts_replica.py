@@ -22,7 +22,7 @@ class SurfaceCounts(NamedTuple):
     revision: int
     version: int
     counts: Counts  # of all items, retired ones included, in the order of their numbers
-    before_guarantees: Counts | None = None  # those of visits before the guarantees were in force
+    before_guarantees: Counts | None = None  # of visits before the guarantees took effect
 
 
 class CountsReplica:

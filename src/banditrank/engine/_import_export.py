@@ -165,8 +165,8 @@ def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, by
     arms = _arm_cells(surface, document.get("arms", []))
     cells = _cells(surface, document.get("counts"))
     _check_visits(cells, arms)
-    if surface.guarantees_since > 0:  # all counts are the first change here
-        surface = replace(surface, guarantees_since=1 if len(cells) else 0)
+    if surface.guarantees_since_version > 0:  # all counts are the first change here
+        surface = replace(surface, guarantees_since_version=1 if len(cells) else 0)
     return surface, cells.tobytes() + arms.tobytes()
 
 

@@ -109,9 +109,9 @@ class Surface:
     policy
         ``auto``, or the name of another policy that learns from counts alone.
     treatment, utility
-        ``personalized``; ``equal``, one ranking for all, with the utility that it maximises; or
-        ``equal-lottery``, one lottery over rankings for all, with the utility of expected values that it
-        maximises.
+        ``personalized``, a ranking for each user type, or with guarantees a lottery; ``equal``, one ranking
+        for all, with the utility that it maximises; or ``equal-lottery``, one lottery over rankings for all,
+        with the utility of expected values that it maximises.
     coefficient
         Exploration coefficient, for policies that have one.
     retired
@@ -133,9 +133,9 @@ class Surface:
     guarantees
         Least exposures of items (`LeastExposure`) and least values of user types (`KeptShare`), by name, that
         the lottery of ``equal-lottery`` keeps, or the lotteries of the user types under ``personalized``.
-    guarantees_since
-        Version of the counts from which the guarantees are in force for the active items that they cover;
-        kept by the surface.
+    guarantees_since_version
+        Version of the counts at which the guarantees, as they cover the active items, took effect; set by the
+        engine, not by callers.
     experiment
         Arms that share the visits with the policy; None without an experiment.
     experiment_periods
@@ -186,7 +186,7 @@ class Surface:
     click_model: RankOneClickModel = "single-look"
     allow_short_rankings: bool = False
     guarantees: tuple[Guarantee, ...] = ()
-    guarantees_since: int = 0
+    guarantees_since_version: int = 0
     experiment: SurfaceExperiment | None = None
     experiment_periods: tuple[ExperimentPeriod, ...] = ()
     compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
@@ -215,7 +215,7 @@ class Surface:
             raise InvalidInputError("user types × items × positions", rule, cells)
         self._check_feedback_settings()
         object.__setattr__(self, "guarantees", check_guarantees(self))
-        check_integer("guarantees_since", self.guarantees_since, 0)
+        check_integer("guarantees_since_version", self.guarantees_since_version, 0)
         if draws_lotteries(self.treatment, self.guarantees) and self.policy not in LOTTERY_NAMES:
             reason = "if there are guarantees" if self.guarantees else "under equal-lottery treatment"
             rule = f"must be one of {', '.join(LOTTERY_NAMES)} {reason}"
@@ -431,7 +431,7 @@ class Surface:
         changed
             The surface with its new settings.
         version
-            Version of the counts, from which guarantees that changed are in force.
+            Version of the counts, at which guarantees that changed take effect.
 
         Raises
         ------
@@ -449,9 +449,9 @@ class Surface:
         if changed.experiment is not None and changed.experiment != self.experiment:
             changed.experiment.check_surface(changed)
         is_kept = covered_items(changed) == covered_items(self) and changed.treatment == self.treatment
-        since = 0 if not changed.guarantees else self.guarantees_since if is_kept else version
-        if changed.guarantees_since != since:
-            changed = replace(changed, guarantees_since=since)
+        since = 0 if not changed.guarantees else self.guarantees_since_version if is_kept else version
+        if changed.guarantees_since_version != since:
+            changed = replace(changed, guarantees_since_version=since)
         n_periods = len(self.experiment_periods)
         if changed.experiment_periods[:n_periods] != self.experiment_periods:
             return replace(changed, experiment_periods=self.experiment_periods)

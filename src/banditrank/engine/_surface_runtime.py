@@ -367,8 +367,8 @@ class SurfaceRuntime:
         return surface_counts._replace(before_guarantees=self._counts_before_guarantees(surface_counts))
 
     def _counts_before_guarantees(self, latest: SurfaceCounts) -> Counts | None:
-        """Return the counts when the guarantees came in force, as far as they are stored; None if none."""
-        surface, since = latest.surface, latest.surface.guarantees_since
+        """Return the counts when the guarantees took effect, as far as they are stored; None if none."""
+        surface, since = latest.surface, latest.surface.guarantees_since_version
         if not surface.guarantees or since == 0:
             return None
         key = (since, len(surface.items), len(surface.user_types))

@@ -144,7 +144,7 @@ def _mean_ends(
     z_squared = NormalDist().inv_cdf((1 + level) / 2) ** 2
     own = variances[candidates == looks.argmax()][0]
 
-    # (M, K), always by rows: with one position it would be anyway, and be compiled once more.
+    # (M, K), contiguous for every K: K = 1 would be another array type, and compiled again.
     examined = np.ascontiguousarray(displays * looks)
 
     def own_variances(x: Floats) -> Floats:

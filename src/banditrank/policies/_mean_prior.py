@@ -213,7 +213,7 @@ def _write_shapes(prior: MeanPrior, i: int) -> None:
 def _fit_shared_rounds(prior: MeanPrior, i: int, rounds: Floats) -> None:
     """Write the rounds of other types that count as rounds of a type, for its exploration.
 
-    They count by the share of tastes in common, except those of the type with the most rounds: what one other
+    They count by the share of tastes in common, except those of the other type with the most rounds: what one
     type likes may be luck. So of two types each explores as if it were alone.
     """
     total, largest = 0.0, 0.0

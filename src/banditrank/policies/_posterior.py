@@ -778,7 +778,7 @@ def fit_position_based_means(
         posterior.weighted_displays[i],
         posterior.prior.shapes[i] + posterior.weighted_rewards[i],
         posterior.prior.looks[i],
-        np.ascontiguousarray(preferences),  # with one position they would be, and be compiled once more
+        np.ascontiguousarray(preferences),  # for every K: K = 1 would be another array type
         *(kappas, clicks, misses),
     )
 

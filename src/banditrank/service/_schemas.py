@@ -143,8 +143,8 @@ class _SurfaceSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     policy
         Name of the policy; auto for the default.
     treatment
-        personalized for a ranking per user type, equal for one ranking for all users, equal-lottery for one
-        lottery over rankings for all users.
+        personalized for a ranking per user type, or with guarantees a lottery; equal for one ranking for all
+        users; equal-lottery for one lottery over rankings for all users.
     utility
         Collective utility that equal treatment maximises.
     coefficient
@@ -238,8 +238,8 @@ class SurfaceResponse(msgspec.Struct):
     policy
         Name of the policy.
     treatment
-        personalized for a ranking per user type, equal for one ranking for all users, equal-lottery for one
-        lottery over rankings for all users.
+        personalized for a ranking per user type, or with guarantees a lottery; equal for one ranking for all
+        users; equal-lottery for one lottery over rankings for all users.
     utility
         Collective utility that equal treatment maximises.
     coefficient
@@ -294,7 +294,7 @@ class SurfaceResponse(msgspec.Struct):
         """Return the response for a surface."""
         settings = surface.to_dict()
         retired = set(settings.pop("retired"))
-        del settings["experiment_periods"], settings["guarantees_since"]
+        del settings["experiment_periods"], settings["guarantees_since_version"]
         settings["items"] = [SurfaceItem(name, name in retired) for name in surface.items]
         settings["guarantees"] = msgspec.convert(settings["guarantees"], list[GuaranteeSettings])
         settings["experiment"] = msgspec.convert(settings["experiment"], ExperimentSettings | None)

@@ -25,7 +25,7 @@ from banditrank.model._generators import make_problem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, BetaRewards, Rewards, as_rewards
 from banditrank.model._timeline import Timeline
-from banditrank.policies._base import Treatment, check_treatment
+from banditrank.policies._base import Treatment, check_treatment, draws_lotteries
 from banditrank.policies._policy_guarantees import check_guarantees
 from banditrank.solvers._lottery.guarantees import Guarantee, LeastExposure
 from banditrank.utilities._utility import as_utility
@@ -144,7 +144,7 @@ class Suite:
     @cached_property
     def has_scores(self) -> bool:
         """Whether the suite counts in the leaderboard: not if few policies are made for it."""
-        return not self.is_contextual and self.treatment != "equal-lottery"
+        return not self.is_contextual and not draws_lotteries(self.treatment, self.guarantees)
 
     @cached_property
     def is_changing(self) -> bool:

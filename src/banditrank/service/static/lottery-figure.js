@@ -63,7 +63,7 @@ function guaranteesFigure(state) {
     h("span", { class: "m" }, `${percent(state.level ?? 0.95)} intervals`),
     table("Guarantees, what was realised, and their prices", head, rows),
     note(
-      "So far: over the visits since the guarantees are in force. Kept: the level is reached within the ",
+      "So far: over the visits since the guarantees took effect. Kept: the level is reached within the ",
       "interval. Price: by how much the collective utility rises for each unit by which the level ",
       "falls; 0 if it costs nothing, – if it is unknown.",
     ),

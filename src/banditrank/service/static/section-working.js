@@ -8,8 +8,7 @@ import { explorationFigure } from "./exploration-figure.js";
 import {
   isEmpty,
   isEqual,
-  hasTypeLotteries,
-  isLottery,
+  drawsLotteries,
   isPositionBased,
   maxClicks,
   optimumName,
@@ -48,8 +47,7 @@ export function workingSection(state, series, error) {
     error && panelError(error),
     clickFigure(state, series),
     // The rankings of a lottery are no exploration, and have no regret of their own.
-    !isLottery(state) &&
-      !hasTypeLotteries(state) &&
+    !drawsLotteries(state) &&
       h(
         "div",
         { class: "two" },

@@ -11,6 +11,7 @@ export const isEqual = (state) => state.surface.treatment !== "personalized";
 export const isLottery = (state) => state.surface.treatment === "equal-lottery";
 // Whether each user type has a lottery of its own, which keeps the guarantees.
 export const hasTypeLotteries = (state) => (state.lottery?.user_types ?? []).some((name) => name !== null);
+export const drawsLotteries = (state) => isLottery(state) || hasTypeLotteries(state);
 export const isPositionBased = (state) => state.surface.click_model === "position-based";
 export const isEmpty = (state) => state.rounds === 0 || !state.best_rankings?.length;
 export const isProbablyBest = (probability) => probability !== null && probability.low >= MIN_PROBABILITY;

@@ -3,6 +3,7 @@
 import {
   bestRankingOf,
   isEqual,
+  drawsLotteries,
   hasTypeLotteries,
   isLottery,
   isPositionBased,
@@ -196,7 +197,7 @@ export function whyShownToAll(state) {
 // The reason for one of the latest rankings.
 export function reasonText(state, ranking) {
   if (ranking.arm && ranking.arm !== "policy") return `Arm ${ranking.arm}`;
-  if (isLottery(state) || hasTypeLotteries(state)) return "Drawn by the lottery";
+  if (drawsLotteries(state)) return "Drawn by the lottery";
   if (ranking.reason === "best") return "Best known";
   if (ranking.reason === "order") return "Exploring another order";
   const other = ranking.explored_items.map((item) => state.surface.items[item]);

@@ -1,6 +1,6 @@
 // Sentences about the click rate compared with the optimum and random order.
 
-import { hasTypeLotteries, isEqual, isLottery, lastHour } from "./selectors.js";
+import { drawsLotteries, isEqual, isLottery, lastHour } from "./selectors.js";
 import { duration, number, percent, whole } from "./format.js";
 
 export function workingAnswer(state) {
@@ -11,7 +11,7 @@ export function workingAnswer(state) {
   return [
     `The last ${span} had ${number(hour.rate.estimate)} clicks per visit.`,
     comparison(state, hour),
-    isLottery(state) || hasTypeLotteries(state) ? "" : explorationText(hour),
+    drawsLotteries(state) ? "" : explorationText(hour),
   ]
     .filter(Boolean)
     .join(" ");

@@ -8,6 +8,8 @@ when the bound is within the gap of the mixture's value.
 Pricing is at a mean of the master's point and the point of the best bound, because duals of a master with few
 columns vary much (Wentges smoothing); if that finds nothing new, at the master's own.
 
+Functions take the address of the state: passing its hundreds of numbers took a fifth of a round.
+
 Guarantees have a common factor θ ≤ 1, whose large profit is the penalty: the mixture keeps as large a share
 of all guarantees as there is, and θ = 1 if they can be kept.
 """
@@ -61,7 +63,7 @@ N_RANKINGS, ASSIGNMENTS, IS_WARM, IS_PLAIN, GOAL = range(5)
 N_CONVEX, N_MINIMA, N_SPECIAL = range(3)
 
 OPTIMISE, MAXIMISE_FACTOR = range(2)  # goals of a call
-EVERYONE: Any = np.int64(0)  # owner of rankings for all types; no literal, which would be compiled apart
+EVERYONE: Any = np.int64(0)  # owner of rankings under equal treatment; a literal would be compiled apart
 
 _SMOOTHING = 0.5  # weight of the point of the best bound
 _COVERED = 0.05  # share of its personalized value below which a start has the type's own ranking, too
@@ -96,7 +98,7 @@ class Generation(NamedTuple):
 class LotteryHandle(NamedTuple):
     """A lottery solver called by address, by Python and by the formulas of policies.
 
-    In a loop, call `improve_lottery` and then `draw_ranking`. Otherwise write an instance to ``instance`` and
+    In a loop, call `improve_lottery`. Otherwise write an instance to ``instance`` and
     the gap to ``numbers[GAP]``, and call `search_lottery`.
 
     The lottery is in the first ``counts[N_RANKINGS]`` entries of ``support`` and ``probabilities``: ranking
@@ -217,32 +219,6 @@ def improve_lottery(handle: LotteryHandle, instance: Instance, gap: float, max_a
     copy_instance(instance, handle.instance)
     handle.numbers[GAP] = gap
     search_lottery(handle, max_assignments, OPTIMISE)
-
-
-@inlined
-def draw_ranking(handle: LotteryHandle, user_type: int, uniform: float, ranking: NDArray[np.uintp]) -> None:
-    """Write the ranking that a number from [0, 1) draws from the lottery of a type.
-
-    Parameters
-    ----------
-    handle
-        The solver, after a search.
-    user_type
-        The type, which only matters under personalized treatment: pass 0 under equal treatment.
-    uniform
-        A uniform random number from [0, 1).
-    ranking
-        Where to write the ranking, shape (K,).
-    """
-    passed, chosen = 0.0, -1
-    for s in range(handle.counts[N_RANKINGS]):
-        if handle.owners[handle.support[s]] == user_type:
-            passed += handle.probabilities[s]
-            chosen = handle.support[s]
-            if uniform < passed:
-                break
-    for k in range(ranking.size):
-        ranking[k] = handle.rankings[chosen, k]
 
 
 def generate_columns(pointer: Any, max_assignments: int, goal: int) -> None:

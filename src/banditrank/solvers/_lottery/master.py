@@ -24,6 +24,7 @@ N_COLUMNS, N_SUPERS, PIVOTS, STALLED = range(4)  # indices of Master.counts
 # Values of Master.places of columns without a row. Formulas would be compiled once more for each literal.
 NONBASIC: Any = np.int64(-1)
 SUPERBASIC: Any = np.int64(-2)
+_NONE: Any = np.int64(-1)  # no index found, typed for the same reason
 
 _MAX_STEPS = 2000
 _NEGLIGIBLE = 1e-24  # relative gain of a step that rounding errors hide
@@ -401,7 +402,7 @@ def _move(objective: MasterObjective, master: Master, is_flat: int) -> bool:
             total += step[s] * master.bends[s, i]
         master.drift[i] = total
     # The first amount that reaches 0: a superbasic column, or a basic one in n_supers + its row.
-    length, blocks, size = np.inf, NONBASIC, 0.0
+    length, blocks, size = np.inf, _NONE, 0.0
     for s in range(n_supers):
         if step[s] < 0.0:
             reach = master.amounts[master.supers[s]] / -step[s]
@@ -474,7 +475,7 @@ def _search_line(
 def _pivot(master: Master, place: int) -> bool:
     """Replace the basic column of a row, whose amount is 0, by a superbasic one."""
     tableau, inverse, n_rows = master.tableau, master.inverse, master.basis.size
-    enters = NONBASIC
+    enters = _NONE
     for s in range(master.counts[N_SUPERS]):
         if enters < 0 or abs(tableau[s, place]) > abs(tableau[enters, place]):
             enters = s
