@@ -9,6 +9,7 @@ from helpers.live import ITEMS, a_ranker, a_surface, play
 
 from banditrank import InvalidInputError, KeptShare, LeastExposure, confidence_intervals, estimate
 from banditrank._ranker import Ranker
+from banditrank.dashboard._assessment import assess
 from banditrank.dashboard._estimates_report import EstimatesReport
 from banditrank.dashboard._treatment_report import TreatmentReport, report_treatments
 
@@ -168,3 +169,17 @@ def test_guarantees_have_a_price_and_a_realised_exposure() -> None:
     assert conflict.conflict.startswith("guarantees cannot all be kept: the largest common factor is 0.7")
     assert [(one.expected, one.price) for one in conflict.guarantees] == [(None, None)] * 2
     assert json.dumps(asdict(conflict), allow_nan=False)
+
+
+def test_guarantees_bind_the_optimum_of_personalized_treatment() -> None:
+    surface = a_surface(n_positions=1, guarantees=[LeastExposure(0.4, ["c"])])
+    with a_ranker(surface) as ranker:
+        for _ in range(100):
+            click_always(ranker, "new", "a", 1)
+            click_always(ranker, "old", "b", 1)
+        assessment = assess(ranker._runtime.counts())
+    unbound = [value.estimate for value in assessment.treatments[assessment.current_treatment].values]
+    bound = [value.estimate for value in assessment.optimal_values]
+    assert np.mean(unbound) == pytest.approx(1.0, abs=0.1)
+    assert np.mean(bound) == pytest.approx(0.6 * np.mean(unbound), abs=0.05)
+    assert not assessment.is_optimum_exact

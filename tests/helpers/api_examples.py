@@ -119,7 +119,7 @@ def record(service: Running) -> Mapping[str, Any]:
     drawn = _play_lottery(service)
     call("explain", ranking=drawn["id"])
     call("listSurfaces")
-    call("readSurface", surface="carousel")
+    call("readSurface", **surface)
     call("estimates", level=0.95, **surface)
     call("equality", surface="carousel")
     call("experiment", **surface)
