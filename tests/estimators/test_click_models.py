@@ -331,6 +331,21 @@ def test_a_user_type_with_a_fixed_layout_is_withheld_and_named(model: str) -> No
     assert any("at two positions for user types fixed:" in note for note in fit.notes)
 
 
+def test_a_summary_lists_20_user_types_and_a_note_names_five() -> None:
+    rng = np.random.default_rng(0)
+    names = tuple(f"type-{i}" for i in range(22))
+    types = np.repeat(np.arange(22), 200)
+    items = np.where(types[:, None] < 6, [0, 1, 2], np.argsort(rng.random((types.size, 3)), axis=1))
+    cube = ClickCube.from_visits(types, items, rng.random(items.shape) < 0.3, user_types=names)
+    fit = fit_click_model(cube, "cascade", held_out=False)
+    summary = fit.summary()
+    assert [line for line in summary.splitlines() if line.startswith("User type ")] == [
+        f"User type {name}" for name in names[:20]
+    ]
+    assert summary.endswith("\nand 2 more user types")
+    assert any(f"for user types {', '.join(names[:5])}, …: the log" in note for note in fit.notes)
+
+
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_without_clicks_or_without_misses_nothing_is_identified(rate: float) -> None:
     items = np.argsort(np.random.default_rng(0).random((500, 3)), axis=1)

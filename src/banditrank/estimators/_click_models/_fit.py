@@ -37,8 +37,8 @@ NOT_IDENTIFIED = "not identified"
 """What text says in place of an estimate that the log does not determine."""
 
 _MAX_LISTED_ITEMS = 10  # of a user type in a summary
-_MAX_LISTED_TYPES = 20
-_MAX_LISTED_TYPES = 5  # in a note
+_MAX_LISTED_TYPES = 20  # in a summary
+_MAX_NAMED_TYPES = 5  # in a note
 
 _ALL_CLICKED_NOTE = (
     "every display was clicked: displays without a click are probably missing, and nothing is identified"
@@ -418,8 +418,9 @@ def _without_fixed_layouts(estimates: ModelEstimates, cube: ClickCube) -> ModelE
     ):
         if values is not None:
             values[fixed] = np.nan
-    names = [cube.user_types[i] for i in fixed]
-    listed = ", ".join(names[:_MAX_LISTED_TYPES]) + (", …" if len(names) > _MAX_LISTED_TYPES else "")
+    user_types = cube.user_types  # the property joins all names at each call
+    names = [user_types[i] for i in fixed]
+    listed = ", ".join(names[:_MAX_NAMED_TYPES]) + (", …" if len(names) > _MAX_NAMED_TYPES else "")
     who = "" if len(fixed) == len(displays) else f" for user types {listed}"
     note = (
         f"no clicked item was shown at two positions{who}: the log cannot tell position from item, and "
