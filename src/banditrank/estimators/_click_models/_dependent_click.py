@@ -368,7 +368,8 @@ def _worth(
     sampled_mu, sampled_lam = (mu + noise[:, : mu.size]).clip(0, 1), (lam + noise[:, mu.size :]).clip(0, 1)
     samples = _average_examination(items, visits, sampled_mu, sampled_lam)
     average = _average_examination(lists.items, lists.visits, mu[None], lam[None])[0]
-    samples += average - _average_examination(items, visits, mu[None], lam[None])  # of all lists
+    # Samples are of some lists: centre them at the average over all.
+    samples += average - _average_examination(items, visits, mu[None], lam[None])
     tail = (1 - level) / 2
     low, high = np.quantile(samples, [tail, 1 - tail], axis=0)
     ends = np.stack([np.minimum(low, average), np.maximum(high, average)], axis=1)

@@ -24,7 +24,11 @@ ROUNDING = 1e-13  # of the log-likelihood, relative
 RIDGE = 1e-10  # relative: the scale of each component is not identified
 _MAX_PROBABILITY = 1 - 1e-12
 _MAX_CHANCE = 1e6  # of cells without displays
-ITEM_ROWS, COLUMN_ROWS = 7, 9  # of the workspaces of `fit_tables`
+CLICKS, WEIGHTS, SLOPES, STEP, LOGS, NEW_LOGS, FACTORS, LOOKS, DISPLAYS = range(9)
+"""Rows of the workspaces of `fit_tables`; the last two are of columns only."""
+
+ITEM_ROWS, COLUMN_ROWS = FACTORS + 1, DISPLAYS + 1
+"""Number of rows of the workspaces of items and columns."""
 
 
 @compiled
@@ -122,12 +126,12 @@ def fit_tables(
     """
     n_tables, n_items, n_columns = displays.shape
     misses, scaled = tables[0], tables[1]
-    item_clicks, column_clicks, looks = of_items[0], of_columns[0], of_columns[7]
+    item_clicks, column_clicks, looks = of_items[CLICKS], of_columns[CLICKS], of_columns[LOOKS]
     for i in range(n_tables):
         item_clicks[:] = 0.0
         column_clicks[:] = 0.0
         looks[:] = 0.0
-        of_columns[8, :] = 0.0
+        of_columns[DISPLAYS, :] = 0.0
         n_clicks = 0.0
         for j in range(n_items):
             for c in range(n_columns):
@@ -137,7 +141,7 @@ def fit_tables(
                 item_clicks[j] += clicked
                 n_clicks += clicked
                 column_clicks[c] += clicked
-                of_columns[8, c] += shown
+                of_columns[DISPLAYS, c] += shown
                 if shown > 0.0:
                     looks[c] = max(start[i, c], MIN_START) if has_start else 1.0
         sweeps = 1 if has_start else FIRST_SWEEPS
@@ -150,7 +154,7 @@ def fit_tables(
                     by_column, misses, item_clicks, column_clicks, looks, means[i], TOLERANCE, FIRST_SWEEPS
                 )
         for c in range(n_columns):
-            if of_columns[8, c] > 0.0:
+            if of_columns[DISPLAYS, c] > 0.0:
                 gamma[i, c] = looks[c]
         _scale(displays[i], of_items, of_columns, edges, labels, gamma[i], means[i])
 
@@ -170,7 +174,7 @@ def _scale(  # noqa: C901 - loops
     for c in range(n_columns):
         labels[c] = -1
         for j in range(n_items):
-            edges[j, c] = displays[j, c] > 0.0 and of_items[0, j] > 0.0
+            edges[j, c] = displays[j, c] > 0.0 and of_items[CLICKS, j] > 0.0
             if edges[j, c]:
                 labels[c] = c
     label_columns(edges, labels)
@@ -179,7 +183,7 @@ def _scale(  # noqa: C901 - loops
         total, highest = 0.0, 0.0
         for c in range(n_columns):
             if labels[c] == label:
-                total += of_columns[0, c]
+                total += of_columns[CLICKS, c]
                 highest = max(highest, gamma[c])
         if labels[label] == label and total > most:
             most, largest = total, highest
@@ -194,7 +198,7 @@ def _scale(  # noqa: C901 - loops
 def _improve(  # noqa: C901, PLR0912 - loops
     misses: Floats, scaled: Floats, matrix: Floats, of_items: Floats, of_columns: Floats, means: Floats
 ) -> None:
-    """Write the γ of Newton's method to row 7 of ``of_columns``: the steps of `_newton` in `_rank_one`.
+    """Write the γ of Newton's method to the looks of columns: the steps of `_newton` in `_rank_one`.
 
     Items and columns without clicks have a logarithm of −∞, and do not move.
 
@@ -206,17 +210,17 @@ def _improve(  # noqa: C901, PLR0912 - loops
         Workspace of shape (C, C).
     of_items, of_columns
         Clicks, weights, slopes, steps, logarithms, new logarithms and factors, shapes (`ITEM_ROWS`, M) and
-        (`COLUMN_ROWS`, C); row 7 of columns has the initial γ.
+        (`COLUMN_ROWS`, C); the looks of columns are the initial γ.
     means
         Initial means, shape (M,).
     """
-    logs, new_logs, column_step = of_columns[4], of_columns[5], of_columns[3]
-    item_logs, new_item_logs, item_step = of_items[4], of_items[5], of_items[3]
-    looks = of_columns[7]
+    logs, new_logs, column_step = of_columns[LOGS], of_columns[NEW_LOGS], of_columns[STEP]
+    item_logs, new_item_logs, item_step = of_items[LOGS], of_items[NEW_LOGS], of_items[STEP]
+    looks = of_columns[LOOKS]
     for c in range(logs.size):
-        logs[c] = new_logs[c] = math.log(looks[c]) if of_columns[0, c] > 0.0 else -np.inf
+        logs[c] = new_logs[c] = math.log(looks[c]) if of_columns[CLICKS, c] > 0.0 else -np.inf
     for j in range(item_logs.size):
-        item_logs[j] = new_item_logs[j] = math.log(means[j]) if of_items[0, j] > 0.0 else -np.inf
+        item_logs[j] = new_item_logs[j] = math.log(means[j]) if of_items[CLICKS, j] > 0.0 else -np.inf
     value = _value_at(misses, scaled, of_items, of_columns)
     for _ in range(MAX_NEWTON_STEPS):
         largest = _newton_step(scaled, matrix, of_items, of_columns)
@@ -245,7 +249,7 @@ def _improve(  # noqa: C901, PLR0912 - loops
             break
     highest = _largest(logs)
     for c in range(logs.size):
-        if of_columns[0, c] > 0.0:
+        if of_columns[CLICKS, c] > 0.0:
             looks[c] = math.exp(logs[c] - highest)
     highest = _largest(looks)
     for c in range(logs.size):
@@ -271,15 +275,22 @@ def _value_at(misses: Floats, scaled: Floats, of_items: Floats, of_columns: Floa
     """Move to the new logarithms; return the log-likelihood, −∞ outside of its domain."""
     value = 0.0
     for c in range(of_columns.shape[1]):
-        of_columns[6, c] = math.exp(min(of_columns[5, c], 50.0))
-        if of_columns[0, c] > 0.0:
-            value += of_columns[0, c] * of_columns[5, c]
+        of_columns[FACTORS, c] = math.exp(min(of_columns[NEW_LOGS, c], 50.0))
+        if of_columns[CLICKS, c] > 0.0:
+            value += of_columns[CLICKS, c] * of_columns[NEW_LOGS, c]
     for j in range(of_items.shape[1]):
-        of_items[6, j] = math.exp(min(of_items[5, j], 50.0))
-        if of_items[0, j] > 0.0:
-            value += of_items[0, j] * of_items[5, j]
+        of_items[FACTORS, j] = math.exp(min(of_items[NEW_LOGS, j], 50.0))
+        if of_items[CLICKS, j] > 0.0:
+            value += of_items[CLICKS, j] * of_items[NEW_LOGS, j]
     return value + differentiate(
-        misses, of_columns[6], of_items[6], scaled, of_items[1], of_items[2], of_columns[1], of_columns[2]
+        misses,
+        of_columns[FACTORS],
+        of_items[FACTORS],
+        scaled,
+        of_items[WEIGHTS],
+        of_items[SLOPES],
+        of_columns[WEIGHTS],
+        of_columns[SLOPES],
     )
 
 
@@ -289,13 +300,13 @@ def _newton_step(  # noqa: C901, PLR0912 - loops
 ) -> float:
     """Write the step of the logarithms, μ eliminated from the equations; return the largest one."""
     n_items, n_columns = scaled.shape
-    step = of_columns[3]
+    step = of_columns[STEP]
     for c in range(n_columns):
-        step[c] = of_columns[0, c] - of_columns[2, c]
+        step[c] = of_columns[CLICKS, c] - of_columns[SLOPES, c]
         for d in range(c + 1):
             matrix[c, d] = 0.0
     for j in range(n_items):
-        gradient = (of_items[0, j] - of_items[2, j]) / math.sqrt(of_items[1, j])
+        gradient = (of_items[CLICKS, j] - of_items[SLOPES, j]) / math.sqrt(of_items[WEIGHTS, j])
         for c in range(n_columns):
             weight = scaled[j, c]
             if weight > 0.0:
@@ -303,19 +314,19 @@ def _newton_step(  # noqa: C901, PLR0912 - loops
                 for d in range(c + 1):
                     matrix[c, d] -= weight * scaled[j, d]
     for c in range(n_columns):
-        matrix[c, c] += of_columns[1, c] * (1 + RIDGE) + 1e-12
+        matrix[c, c] += of_columns[WEIGHTS, c] * (1 + RIDGE) + 1e-12
         for d in range(c):
             matrix[d, c] = matrix[c, d]
     _eliminate(matrix, step)
     largest = 0.0
     for j in range(n_items):
-        root = math.sqrt(of_items[1, j])
+        root = math.sqrt(of_items[WEIGHTS, j])
         moved = 0.0
         for c in range(n_columns):
             moved += scaled[j, c] * step[c]
-        of_items[3, j] = (of_items[0, j] - of_items[2, j] - root * moved) / of_items[1, j]
-        if not abs(of_items[3, j]) <= largest:  # also if it is NaN
-            largest = abs(of_items[3, j])
+        of_items[STEP, j] = (of_items[CLICKS, j] - of_items[SLOPES, j] - root * moved) / of_items[WEIGHTS, j]
+        if not abs(of_items[STEP, j]) <= largest:  # also if it is NaN
+            largest = abs(of_items[STEP, j])
     for c in range(n_columns):
         if not abs(step[c]) <= largest:
             largest = abs(step[c])
