@@ -212,7 +212,6 @@ def _fit_tables(
     examination, means = np.full((n, n_columns), 1.0), np.zeros((n, n_items))
     if model == "single-look":
         examination /= n_columns
-    if model == "single-look":
         raw = np.empty(n_columns)
         for i in range(n):
             alternate(displays, clicks, examination, means, raw, i, _TOLERANCE, _MAX_ITERATIONS)

@@ -6,6 +6,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from banditrank._html import plural
 from banditrank._report_page.elements import Table
@@ -85,8 +86,18 @@ def format_interval(
 
 def listed_types(cube: "ClickCube") -> list[int]:
     """Return the user types of tables: those with the most displays, in the order of the cube."""
-    displays = np.bincount(cube.cells.user_type, cube.cells.displays, len(cube.type_values))
-    return sorted(np.argsort(-displays, kind="stable")[:MAX_TYPES].tolist())
+    return most_frequent(np.bincount(cube.cells.user_type, cube.cells.displays, len(cube.type_values)))
+
+
+def most_frequent(numbers: ArrayLike) -> list[int]:
+    """Return the indices of the largest numbers, at most `MAX_TYPES`, in their order.
+
+    Examples
+    --------
+    >>> most_frequent([2.0, *[1.0] * 19, 3.0])[-2:]
+    [18, 20]
+    """
+    return sorted(np.argsort(-np.asarray(numbers), kind="stable")[:MAX_TYPES].tolist())
 
 
 def describe_unlisted(n_types: int) -> str:

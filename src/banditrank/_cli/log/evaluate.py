@@ -168,11 +168,9 @@ def _values(evaluation: "Evaluation") -> "Table":
 
 
 def _rankings(evaluation: "Evaluation") -> "Table":
-    import numpy as np
+    from banditrank.logs._report_tables import most_frequent
 
-    from banditrank.logs._report_tables import MAX_TYPES
-
-    listed = sorted(np.argsort(-evaluation.n_visits, kind="stable")[:MAX_TYPES].tolist())
+    listed = most_frequent(evaluation.n_visits)
     table = make_table("Rankings")
     table.add_column("target", overflow="fold")
     table.add_column("user type", overflow="fold")
