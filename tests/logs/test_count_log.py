@@ -491,12 +491,12 @@ MALFORMED = {
         "must have 5 values, as the header has columns, got 7",
     ),
     '1,new,"item-1,1,0': (
-        "quote is not closed",
-        "must be a row with closed quotes, got 'a quote that is not closed'",
+        "quotes are not around whole values",
+        "must have quotes around whole values, got 'an open quote, or text after a closing one'",
     ),
     '1,new,"item"-1,1,0': (
-        "quote is not closed",
-        "must be a row with closed quotes, got 'a quote that is not closed'",
+        "quotes are not around whole values",
+        "must have quotes around whole values, got 'an open quote, or text after a closing one'",
     ),
     "1,new,caf\xe9,1,0": ("row is not UTF-8", "must be UTF-8, got \"byte 0xe9 after '1,new,caf'\""),
     f"1,new,{'x' * 2_000_000},1,0": (

@@ -251,7 +251,7 @@ def test_of_many_user_types_the_first_findings_of_a_kind_are_listed() -> None:
     assert count > 10
     listed = [one.text for one in diagnosis.listed_findings() if one.code == code]
     assert len(listed) == 11
-    assert listed[-1] == f"The same of {count - 10} more user types ({code}); the JSON output lists all."
+    assert listed[-1] == f"The same for {count - 10} more user types ({code}); the JSON output lists all."
     assert len(diagnosis.to_dict()["findings"]) == len(diagnosis.findings)
     assert diagnosis.summary().count("\n- ") < len(diagnosis.findings)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from banditrank import BanditRankError, InvalidInputError
-from banditrank.logs._duckdb_session import DuckDBSession, QueryError, import_duckdb, open_session
+from banditrank.logs._count_queries import QueryError
+from banditrank.logs._duckdb_session import DuckDBSession, import_duckdb, open_session, parse_memory_limit
 
 HOURS_LONG = "SELECT sum(hash(a.range + b.range)) FROM range(1000000) a, range(1000000) b"
 
@@ -19,6 +20,21 @@ def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
             session.run("CREATE TABLE large AS SELECT hash(range) AS h FROM range(30000000)")
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [("2GB", 2e9), ("2GiB", 2 * 1024**3), ("500 mib", 500 * 1024**2), ("1.5TiB", 1.5 * 1024**4)],
+)
+def test_units_are_powers_of_1000_or_of_1024(text: str, n_bytes: float) -> None:
+    assert parse_memory_limit(text) == n_bytes
+
+
+def test_the_limit_of_a_session_is_nine_tenths_of_the_given_one() -> None:
+    with open_session(memory_limit="500MiB") as session:
+        ((limit,),) = session.run("SELECT current_setting('memory_limit')")
+    number, unit = limit.split()
+    assert (float(number), unit) == (pytest.approx(450, abs=1), "MiB")
 
 
 def test_what_goes_wrong_in_a_query_is_one_line() -> None:

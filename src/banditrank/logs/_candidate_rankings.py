@@ -66,7 +66,7 @@ def candidate_target(
             count,
             open_source(opened.source, opened.file_format, delimiter, opened.header),
             open_users(users, opened),
-            is_dropping=True,  # they were refused, or counted by their reason, when the cube was made
+            is_dropping=True,  # `count_log` has refused or counted the malformed rows already
             temporary_directory=temporary_directory,
         )
     names = Names(cube.user_types, cube.items, cube.n_positions)

@@ -58,7 +58,7 @@ BadRows: TypeAlias = Literal["refuse", "drop"]
 MAX_LISTS = 5_000_000
 """Maximum number of visits whose lists are retained."""
 
-_MAX_NAMELESS = 10_000  # values that are excluded in a query
+_MAX_INVALID_NAMES = 10_000  # values that are excluded in a query
 _MAX_FLAGGED = 100_000  # visits that are searched for in the files
 _VISITS_SHARE = 0.4  # of the time, if the log has sessions
 _LISTS_SHARE = 0.5
@@ -179,7 +179,11 @@ def count_log(
         def count(readable: ReadableLog) -> ClickCube:
             with _open_engine(engine, memory_limit, temporary_directory, threads, master) as running:
                 counter = _Counter(
-                    running, readable, opened.columns, single_click=single_click, report=report
+                    running,
+                    replace(readable, malformed=opened.malformed + readable.malformed),
+                    opened.columns,
+                    single_click=single_click,
+                    report=report,
                 )
                 return counter.count(
                     first_position=first_position,
@@ -198,11 +202,7 @@ def count_log(
             is_dropping=is_dropping,
             temporary_directory=temporary_directory,
         )
-    metadata: dict[str, Any] = {**cube.metadata, "engine": engine, "files": _names(source)}
-    if opened.rows:
-        metadata["rows"] = {**metadata["rows"], **opened.rows}
-        metadata["first_rows"] = {**metadata["first_rows"], **opened.first_rows}
-    return replace(cube, metadata=metadata)
+    return replace(cube, metadata={**cube.metadata, "engine": engine, "files": _names(source)})
 
 
 class _Counter:
@@ -285,16 +285,15 @@ class _Counter:
         if outside:
             rows[groups.OUTSIDE] = outside
         found = self._handle_bad_rows(queries, rows, positions, is_dropping=is_dropping)
-        rows |= self._source.malformed_rows
         self._engine.drop_tables()
         return self._make_cube(queries, result, rows, found, first_position, options)
 
     def _excluded_names(self, queries: CountQueries, table: "_Groups") -> dict[str, list[str]]:
-        """Return the MD5 digests of values that are not names, by column."""
+        """Return the MD5 digests of invalid names, by column: queries must not contain control characters."""
         excluded: dict[str, list[str]] = {}
         for column in ("item", *queries.types):
-            values = table.nameless(column)
-            if len(values) > _MAX_NAMELESS:
+            values = table.invalid_names(column)
+            if len(values) > _MAX_INVALID_NAMES:
                 role = "item" if column == "item" else "user_type"
                 rule = "must hold printable names"
                 raise InvalidInputError(f"{role} column", rule, f"{len(values):,} values that are not")
@@ -334,8 +333,8 @@ class _Counter:
             if role in self._columns.names:
                 reasons.mark(table.is_missing(role), groups.missing(role))
         for name in queries.types:
-            reasons.mark(table.is_nameless(name), groups.not_a_name("user_type"))
-        reasons.mark(table.is_nameless("item"), groups.not_a_name("item"))
+            reasons.mark(table.has_invalid_name(name), groups.not_a_name("user_type"))
+        reasons.mark(table.has_invalid_name("item"), groups.not_a_name("item"))
         if "is_visit_missing" in table.names:
             reasons.mark(table.booleans("is_visit_missing"), groups.missing("session"))
         position = table.parsed("position", groups.parse_position)
@@ -458,7 +457,7 @@ class _Counter:
     ) -> ClickCube:
         table, kept = result.table, result.is_counted
         if not kept.any():
-            total = sum(rows.values())
+            total = sum(rows.values()) + self._source.malformed.counts.total()
             raise InvalidInputError("log", "must have a row that is counted", f"{total:,} rows")
         position = table.parsed("position", groups.parse_position)[kept]
         first = first_position if first_position is not None else (0 if position.min() == 0 else 1)
@@ -567,10 +566,10 @@ class _Counter:
             "guessed": dict(self._columns.guessed),
             "first_position": first,
             "period": options.period or "all",
-            "rows": rows,
+            "rows": rows | self._source.malformed.counts,
             "first_rows": {
                 **{reason: bad.place for reason, bad in found.items()},
-                **self._source.first_rows,
+                **self._source.malformed.first_rows,
             },
         }
 
@@ -678,16 +677,17 @@ class _Groups:
         missing: NDArray[np.bool_] = self.codes(name) < 0
         return missing
 
-    def nameless(self, name: str) -> list[str]:
+    def invalid_names(self, name: str) -> list[str]:
         """Return the values of a column that are not names, without missing ones."""
         values = self.encode(name)[1]
         return [value for value in values if not groups.is_missing(value) and not groups.is_name(value)]
 
-    def is_nameless(self, name: str) -> NDArray[np.bool_]:
+    def has_invalid_name(self, name: str) -> NDArray[np.bool_]:
         """Return which groups have a value that is not a name."""
         codes, values = self.encode(name)
-        is_bad = np.array([not groups.is_name(value) for value in values] + [False], dtype=np.bool_)
-        return is_bad[codes]
+        is_invalid = [not groups.is_name(value) for value in values]
+        is_invalid.append(False)  # for index −1, a missing value
+        return np.array(is_invalid, dtype=np.bool_)[codes]
 
     def parsed(self, name: str, parse: Any) -> NDArray[np.int64]:
         """Return the numbers of a column; `_NOTHING` where it has none."""

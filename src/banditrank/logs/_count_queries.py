@@ -14,10 +14,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from banditrank.counts._click_cube import MAX_POSITIONS, N_FOLDS
+from banditrank.errors import BanditRankError
 from banditrank.logs._log_columns import ColumnKind, ResolvedColumns
 
 MODULUS = 2**31 - 1
 """Prime modulus of the hash of whole numbers (Carter and Wegman, 1979)."""
+
+
+class QueryError(BanditRankError):
+    """A query failed for another reason than missing memory or disk space."""
 
 
 class HashParameters(NamedTuple):
@@ -44,8 +49,15 @@ SAMPLE_BUCKETS = 1_000_000
 MIN_PROPENSITY = 1e-100
 """Minimum propensity: sums of the squares of its inverse are numbers, too."""
 
-VISIT_OK, VISIT_DUPLICATE, VISIT_SEVERAL_CLICKS, VISIT_UNSHOWN_CLICK, VISIT_EMPTY = range(5)
-VISIT_NAMELESS_ITEM, VISIT_NAMELESS_TYPE = 5, 6
+(
+    VISIT_OK,
+    VISIT_DUPLICATE,
+    VISIT_SEVERAL_CLICKS,
+    VISIT_UNSHOWN_CLICK,
+    VISIT_EMPTY,
+    VISIT_INVALID_ITEM,
+    VISIT_INVALID_TYPE,
+) = range(7)
 """Flags of visits; all but the first are reasons to leave out their rows."""
 
 
@@ -448,16 +460,16 @@ class CountQueries:
         )
         keys = "".join(f", {name}" for name in self.types)
         kept = keys + (", fold, bucket" if fold else "") + (", period" if period else "")
-        nameless = ""
+        invalid_names = ""
         for column in self._options.excluded:
-            values, flag = ([column], VISIT_NAMELESS_TYPE)
+            values, flag = ([column], VISIT_INVALID_TYPE)
             if column == "item":
-                values, flag = elements, VISIT_NAMELESS_ITEM
+                values, flag = elements, VISIT_INVALID_ITEM
             bad = " OR ".join(f"coalesce({self._is_excluded(value, column)}, false)" for value in values)
-            nameless += f"WHEN {bad} THEN {flag} "
+            invalid_names += f"WHEN {bad} THEN {flag} "
         return (
             f"SELECT items{kept}, all_clicks & CAST({(1 << limit) - 1} AS BIGINT) AS clicks, "
-            f"CASE {nameless}WHEN n_items = 0 THEN {VISIT_EMPTY} "
+            f"CASE {invalid_names}WHEN n_items = 0 THEN {VISIT_EMPTY} "
             f"WHEN n_items <> n_distinct THEN {VISIT_DUPLICATE} "
             f"WHEN n_given <> bit_count(all_clicks) THEN {VISIT_UNSHOWN_CLICK} {several}"
             f"ELSE {VISIT_OK} END AS flag "

@@ -213,7 +213,7 @@ class LogDiagnosis(Tabular):
             listed += found[:MAX_LISTED]
             more = len(found) - MAX_LISTED
             if more > 0:
-                text = f"The same of {more:,} more user types ({code}); the JSON output lists all."
+                text = f"The same for {more:,} more user types ({code}); the JSON output lists all."
                 listed.append(Finding(code, found[-1].severity, text))
         return listed
 
@@ -599,7 +599,7 @@ def _find_suspicious(cube: ClickCube, displays: Floats, clicks: Floats) -> list[
     total = displays.sum()
     if clicks.sum() == 0 or lacks_misses(displays, clicks):
         return []
-    user_types = cube.user_types
+    user_types = cube.user_types  # the property joins all names at each call
     shares = displays.sum(axis=(1, 2)) / total
     rare = [name for name, share in zip(user_types, shares, strict=True) if share < _RARE_TYPE]
     if rare:

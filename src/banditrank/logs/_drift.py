@@ -98,7 +98,7 @@ def find_drift(cube: ClickCube) -> Drift:
     p_values = false_discovery_adjusted(
         [chi_square_survival(float(statistics[index]), float(degrees[index])) for index in tested]
     )
-    user_types = cube.user_types
+    user_types = cube.user_types  # the property joins all names at each call
     found = [
         DriftingItem(user_types[tested[n] // n_items], cube.items[tested[n] % n_items], float(p_values[n]))
         for n in np.argsort(p_values, kind="stable")

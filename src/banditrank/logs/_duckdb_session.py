@@ -6,7 +6,6 @@ DuckDB is an optional dependency and is imported on first use.
 import errno
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
@@ -18,22 +17,19 @@ from typing import Any, TypeAlias, TypeVar
 from banditrank._checks import check_workers
 from banditrank._extras import requires
 from banditrank.errors import BanditRankError, InvalidInputError
+from banditrank.logs._count_queries import QueryError
+from banditrank.logs._spill_directory import spill_directory
 
 OnProgress: TypeAlias = Callable[[float], None]
 """Progress callback; takes the share of the work that is done, from 0 to 1."""
 
 _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*", re.IGNORECASE)
-_UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 MIN_MEMORY_BYTES = 100 * 10**6  # DuckDB's buffers for reading a file alone take tens of megabytes
 MAX_MEMORY_BYTES = 1000 * 10**12  # DuckDB's own counter overflows above
 _ACCOUNTED_SHARE = 0.9  # of the limit: DuckDB does not account for all memory that it allocates
-_RELEASED_BYTES = 50 * 10**6
+_RELEASE_LIMIT_BYTES = 50 * 10**6  # a limit this low for a moment makes DuckDB spill and free its buffers
 _POLL_SECONDS = 0.1
 _Result = TypeVar("_Result")
-
-
-class QueryError(BanditRankError):
-    """A query failed for another reason than missing memory or disk space."""
 
 
 class DuckDBSession:
@@ -106,7 +102,7 @@ class DuckDBSession:
     def release_memory(self) -> None:
         """Return memory that no query uses to the operating system; tables are spilled to disk."""
         with suppress(self._duckdb.Error):  # less cannot be released
-            self._connection.execute(f"SET memory_limit = '{_RELEASED_BYTES // 10**6}MB'")
+            self._connection.execute(f"SET memory_limit = '{_RELEASE_LIMIT_BYTES // 10**6}MB'")
         self._connection.execute("SET memory_limit = $value", {"value": self._accounted_limit})
 
     def register(self, name: str, table: Any) -> None:
@@ -186,18 +182,13 @@ def open_session(
     MissingDependencyError
         If DuckDB is not installed.
     """
-    limit = f"{check_memory_limit(memory_limit) * _ACCOUNTED_SHARE / 1e6:.0f}MB"
+    limit = f"{parse_memory_limit(memory_limit) * _ACCOUNTED_SHARE / 1e6:.0f}MB"
     threads = check_workers("threads", threads)
     duckdb = import_duckdb()
-    try:
-        spill_directory = tempfile.TemporaryDirectory(prefix="banditrank-", dir=temporary_directory)
-    except OSError as error:
-        directory = str(temporary_directory or tempfile.gettempdir())
-        raise InvalidInputError.from_os("temporary_directory", "must be writable", directory, error) from None
-    with spill_directory as directory, duckdb.connect() as connection:
+    with spill_directory(temporary_directory) as directory, duckdb.connect() as connection:
         settings: dict[str, object] = {
             "memory_limit": limit,
-            "temp_directory": directory,
+            "temp_directory": str(directory),
             "preserve_insertion_order": False,  # rows are written as they come
         }
         if threads is not None:
@@ -207,7 +198,7 @@ def open_session(
         with suppress(duckdb.InvalidInputException):  # in a notebook without ipywidgets there is no progress
             connection.execute("SET enable_progress_bar = true")  # required by query_progress
             connection.execute("SET enable_progress_bar_print = false")
-        yield DuckDBSession(connection, duckdb, memory_limit, limit, Path(directory))
+        yield DuckDBSession(connection, duckdb, memory_limit, limit, directory)
 
 
 def import_duckdb() -> Any:
@@ -222,25 +213,28 @@ def import_duckdb() -> Any:
         return import_module("duckdb")
 
 
-def check_memory_limit(text: str) -> float:
-    """Return the bytes of a memory limit that has a unit and is in range.
+def parse_memory_limit(text: str) -> float:
+    """Return a memory limit in bytes.
 
     Raises
     ------
     InvalidInputError
-        If it is not from 100MB to 1000TB.
+        If it has no unit, or is not from 100MB to 1000TB.
 
     Examples
     --------
-    >>> check_memory_limit("2GB")
-    2000000000.0
-    >>> check_memory_limit("2")
+    >>> parse_memory_limit("2GB"), parse_memory_limit("2GiB")
+    (2000000000.0, 2147483648.0)
+    >>> parse_memory_limit("2")
     Traceback (most recent call last):
         ...
     banditrank.errors.InvalidInputError: memory_limit must be from 100MB to 1000TB, written like 2GB, got '2'
     """
     found = _MEMORY.fullmatch(text) if isinstance(text, str) else None
-    amount = 0.0 if found is None else float(found[1]) * _UNITS[found[2][0].upper()]
+    amount = 0.0
+    if found is not None:
+        unit = found[2].upper()
+        amount = float(found[1]) * (1024 if "I" in unit else 1000) ** ("KMGT".index(unit[0]) + 1)
     if not MIN_MEMORY_BYTES <= amount <= MAX_MEMORY_BYTES:
         raise InvalidInputError("memory_limit", "must be from 100MB to 1000TB, written like 2GB", text)
     return amount

@@ -3,14 +3,15 @@
 import csv
 import glob
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.logs._spill_directory import write_copy
 from banditrank.logs._text_files import (
+    MalformedRows,
     TextRow,
     check_compressed,
     open_text,
@@ -149,15 +150,12 @@ class RepairedFiles:
     ----------
     files
         The copies.
-    rows
-        Number of malformed rows, which the copies lack, by reason.
-    first_rows
-        Place of the first of them, by reason.
+    malformed
+        Rows that the copies lack.
     """
 
     files: LogFiles
-    rows: Mapping[str, int]
-    first_rows: Mapping[str, str]
+    malformed: MalformedRows
 
 
 def repair_files(files: LogFiles, directory: Path, *, is_dropping: bool) -> RepairedFiles | None:
@@ -170,7 +168,7 @@ def repair_files(files: LogFiles, directory: Path, *, is_dropping: bool) -> Repa
     files
         The files.
     directory
-        Directory of the copies, which must exist.
+        Directory of the copies, one of `spill_directory`.
     is_dropping
         Whether malformed rows are left out; else the first one is an error.
 
@@ -186,40 +184,33 @@ def repair_files(files: LogFiles, directory: Path, *, is_dropping: bool) -> Repa
     """
     if files.file_format == "parquet" or files.is_remote:
         return None
-    counts: Counter[str] = Counter()
-    first_rows: dict[str, str] = {}
+    malformed = MalformedRows()
     copies = []
     for number, path in enumerate(files.paths):
         copy = directory / f"{number}.{files.file_format}"
-        for malformed in _copy_rows(files, path, copy):
+        for row in _copy_rows(files, path, copy):
             if not is_dropping:
-                raise malformed.error(path)
-            counts[malformed.reason] += 1
-            first_rows.setdefault(malformed.reason, malformed.place(path))
+                raise row.error(path)
+            malformed.add(row, path)
         copies.append(str(copy))
-    repaired = replace(files, paths=tuple(copies), reads_all_types=True)
-    return RepairedFiles(repaired, dict(counts), first_rows)
+    return RepairedFiles(replace(files, paths=tuple(copies), reads_all_types=True), malformed)
 
 
 def _copy_rows(files: LogFiles, path: str, copy: Path) -> Iterator[TextRow]:
     """Copy the rows of a file; yield those that are malformed."""
     rows = files.text_rows(path)
     is_json = files.file_format == "jsonl"
-    try:
-        with copy.open("w", encoding="utf-8", newline="") as target:
-            writer = csv.writer(target, delimiter=files.delimiter or ",", lineterminator="\n")
-            if not is_json and not files.header:
-                writer.writerow(files.read_header(path))
-            for row in rows:
-                if row.reason:
-                    yield row
-                elif is_json:
-                    target.write(f"{row.text}\n")
-                else:
-                    writer.writerow(row.values)
-    except OSError as error:
-        rule = "must have free space for a copy of the log"
-        raise InvalidInputError.from_os("temporary_directory", rule, copy.parent.parent, error) from None
+    with write_copy(copy), copy.open("w", encoding="utf-8", newline="") as target:
+        writer = csv.writer(target, delimiter=files.delimiter or ",", lineterminator="\n")
+        if not is_json and not files.header:
+            writer.writerow(files.read_header(path))
+        for row in rows:
+            if row.reason:
+                yield row
+            elif is_json:
+                target.write(f"{row.text}\n")
+            else:
+                writer.writerow(row.values)
 
 
 def find_files(

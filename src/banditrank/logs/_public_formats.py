@@ -4,19 +4,17 @@ A format is a choice of columns. Session logs, whose lines are queries and click
 Parquet file with a row for each query.
 """
 
-import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from banditrank._extras import requires
-from banditrank.errors import InvalidInputError
 from banditrank.logs._log_columns import LogColumns
 from banditrank.logs._log_files import find_files
-from banditrank.logs._text_files import TextRow, read_lines
+from banditrank.logs._spill_directory import spill_directory, write_copy
+from banditrank.logs._text_files import MalformedRows, TextRow, read_lines
 from banditrank.logs.kdd2012._files import PROFILE_COLUMNS, TRAINING_COLUMNS
 
 OPEN_BANDIT_COLUMNS = LogColumns(
@@ -66,9 +64,8 @@ class OpenedLog:
         As for `count_log` and `find_files`.
     user_header
         Names of the columns of the user table, if it has no header; its format is that of the log then.
-    rows, first_rows
-        Number of malformed lines that were left out of a converted log, and the place of the first, by
-        reason.
+    malformed
+        Lines that a converted log lacks.
     """
 
     source: Any
@@ -76,8 +73,7 @@ class OpenedLog:
     columns: LogColumns
     header: Sequence[str] = ()
     user_header: Sequence[str] = ()
-    rows: Mapping[str, int] = field(default_factory=dict)
-    first_rows: Mapping[str, str] = field(default_factory=dict)
+    malformed: MalformedRows = field(default_factory=MalformedRows)
 
 
 @contextmanager
@@ -118,41 +114,12 @@ def open_public_format(
             )
         case "yandex":
             with spill_directory(temporary_directory) as directory:
-                converted = Path(directory) / "visits.parquet"
+                converted = directory / "visits.parquet"
                 paths = find_files(source, file_format="tsv").paths
-                rows, first_rows = _convert_sessions(paths, converted, is_dropping=is_dropping)
-                yield OpenedLog(
-                    converted,
-                    "parquet",
-                    _filled(columns, YANDEX_COLUMNS),
-                    rows=rows,
-                    first_rows=first_rows,
-                )
+                malformed = _convert_sessions(paths, converted, is_dropping=is_dropping)
+                yield OpenedLog(converted, "parquet", _filled(columns, YANDEX_COLUMNS), malformed=malformed)
         case _:
             yield OpenedLog(source, file_format, columns)
-
-
-@contextmanager
-def spill_directory(parent: str | Path | None) -> Iterator[str]:
-    """Yield a directory for temporary files, which is removed at the end.
-
-    Parameters
-    ----------
-    parent
-        Where it is created; by default the system's temporary directory.
-
-    Raises
-    ------
-    InvalidInputError
-        If it cannot be created.
-    """
-    try:
-        directory = tempfile.TemporaryDirectory(prefix="banditrank-", dir=parent)
-    except OSError as error:
-        name = str(parent or tempfile.gettempdir())
-        raise InvalidInputError.from_os("temporary_directory", "must be writable", name, error) from None
-    with directory as name:
-        yield name
 
 
 def _filled(given: LogColumns, of_format: LogColumns) -> LogColumns:
@@ -161,18 +128,11 @@ def _filled(given: LogColumns, of_format: LogColumns) -> LogColumns:
     return replace(of_format, **{role: name for role, name in own.items() if name is not None})
 
 
-def _convert_sessions(
-    paths: Sequence[str], target: Path, *, is_dropping: bool
-) -> tuple[dict[str, int], dict[str, str]]:
-    """Write a row for each query of session logs.
+def _convert_sessions(paths: Sequence[str], target: Path, *, is_dropping: bool) -> MalformedRows:
+    """Write a row for each query of session logs; return the malformed lines.
 
     A line is ``SessionID TimePassed Q QueryID RegionID URL…`` or ``SessionID TimePassed C URL``, with tabs. A
     click belongs to the latest query of its session that showed the URL, and to the latest one if none did.
-
-    Returns
-    -------
-    tuple
-        Number of malformed lines, and the place of the first one, by reason.
     """
     with requires("logs", "reading click logs"):
         import pyarrow as pa  # noqa: PLC0415 - heavy, and optional
@@ -184,28 +144,22 @@ def _convert_sessions(
             *((name, pa.list_(text)) for name in ("items", "clicked_items")),
         ]
     )
-    counts: Counter[str] = Counter()
-    first_rows: dict[str, str] = {}
-    try:
-        with pq.ParquetWriter(target, schema) as writer:
-            batch: list[dict[str, Any]] = []
-            for path in paths:
-                for visit in _visits(path):
-                    if isinstance(visit, TextRow):
-                        if not is_dropping:
-                            raise visit.error(path)
-                        counts[visit.reason] += 1
-                        first_rows.setdefault(visit.reason, visit.place(path))
-                        continue
-                    batch.append(visit)
-                    if len(batch) == _ROWS_PER_BATCH:
-                        writer.write_table(pa.Table.from_pylist(batch, schema))
-                        batch = []
-            writer.write_table(pa.Table.from_pylist(batch, schema))
-    except OSError as error:
-        rule = "must have free space for a copy of the log"
-        raise InvalidInputError.from_os("temporary_directory", rule, target.parent.parent, error) from None
-    return dict(counts), first_rows
+    malformed = MalformedRows()
+    with write_copy(target), pq.ParquetWriter(target, schema) as writer:
+        batch: list[dict[str, Any]] = []
+        for path in paths:
+            for visit in _visits(path):
+                if isinstance(visit, TextRow):
+                    if not is_dropping:
+                        raise visit.error(path)
+                    malformed.add(visit, path)
+                    continue
+                batch.append(visit)
+                if len(batch) == _ROWS_PER_BATCH:
+                    writer.write_table(pa.Table.from_pylist(batch, schema))
+                    batch = []
+        writer.write_table(pa.Table.from_pylist(batch, schema))
+    return malformed
 
 
 def _visits(path: str) -> Iterator[dict[str, Any] | TextRow]:

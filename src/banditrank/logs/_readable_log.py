@@ -1,14 +1,15 @@
 """Logs that an engine can read: as they are, or copied without malformed rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from banditrank.errors import InvalidInputError
-from banditrank.logs._duckdb_session import QueryError
+from banditrank.logs._count_queries import QueryError
 from banditrank.logs._log_files import LogFiles, RepairedFiles, repair_files
-from banditrank.logs._public_formats import spill_directory
+from banditrank.logs._spill_directory import spill_directory
+from banditrank.logs._text_files import MalformedRows
 
 _Result = TypeVar("_Result")
 
@@ -23,15 +24,14 @@ class ReadableLog:
         Files or tables of Arrow, which the engine reads; None without a user table.
     original
         The log as it was given, whose lines have the numbers that the user knows.
-    malformed_rows, first_rows
-        Number of malformed rows, which the files lack, and the place of the first one, by reason.
+    malformed
+        Rows that the files lack.
     """
 
     log: Any
     users: Any
     original: Any
-    malformed_rows: Mapping[str, int] = field(default_factory=dict)
-    first_rows: Mapping[str, str] = field(default_factory=dict)
+    malformed: MalformedRows = field(default_factory=MalformedRows)
 
 
 def read_log(
@@ -69,9 +69,9 @@ def read_log(
     try:
         return work(ReadableLog(log, users, log))
     except QueryError:
-        with spill_directory(temporary_directory) as name:
-            repaired = _repair(log, Path(name) / "log", is_dropping=is_dropping)
-            repaired_users = _repair(users, Path(name) / "users", is_dropping=False)
+        with spill_directory(temporary_directory) as of_log, spill_directory(temporary_directory) as of_users:
+            repaired = _repair(log, of_log, is_dropping=is_dropping)
+            repaired_users = _repair(users, of_users, is_dropping=False)
             if repaired is None and repaired_users is None:
                 raise
             return work(
@@ -79,8 +79,7 @@ def read_log(
                     repaired.files if repaired else log,
                     repaired_users.files if repaired_users else users,
                     log,
-                    repaired.rows if repaired else {},
-                    repaired.first_rows if repaired else {},
+                    repaired.malformed if repaired else MalformedRows(),
                 )
             )
 
@@ -88,9 +87,8 @@ def read_log(
 def _repair(source: Any, directory: Path, *, is_dropping: bool) -> RepairedFiles | None:
     if not isinstance(source, LogFiles):
         return None
-    directory.mkdir()
     repaired = repair_files(source, directory, is_dropping=is_dropping)
     if repaired is not None and not any(Path(path).stat().st_size for path in repaired.files.paths):
-        n_rows = sum(repaired.rows.values())
+        n_rows = repaired.malformed.counts.total()
         raise InvalidInputError("log", "must have a row that is counted", f"{n_rows:,} rows")
     return repaired

@@ -15,8 +15,8 @@ from banditrank.logs._count_queries import (
     MIN_PROPENSITY,
     VISIT_DUPLICATE,
     VISIT_EMPTY,
-    VISIT_NAMELESS_ITEM,
-    VISIT_NAMELESS_TYPE,
+    VISIT_INVALID_ITEM,
+    VISIT_INVALID_TYPE,
     VISIT_OK,
     VISIT_SEVERAL_CLICKS,
     VISIT_UNSHOWN_CLICK,
@@ -49,8 +49,8 @@ FLAG_REASONS = {
     VISIT_SEVERAL_CLICKS: SEVERAL_CLICKS,
     VISIT_UNSHOWN_CLICK: UNSHOWN_CLICK,
     VISIT_EMPTY: EMPTY_VISIT,
-    VISIT_NAMELESS_ITEM: not_a_name("item"),
-    VISIT_NAMELESS_TYPE: not_a_name("user_type"),
+    VISIT_INVALID_ITEM: not_a_name("item"),
+    VISIT_INVALID_TYPE: not_a_name("user_type"),
 }
 """Reasons of the flags of visits."""
 
@@ -59,7 +59,7 @@ ACCEPTED = (COUNTED, OUTSIDE, BEYOND_LIMIT)
 
 _DATE = re.compile(r"(\d{4,6})-(\d{1,2})-(\d{1,2})(?=[ T]\d|$)")
 _WHOLE = re.compile(r"-?[0-9]+")
-_MAX_NUMBER = 10**9
+_MAX_PARSED_POSITION = 10**9
 _NAME_RULE = "must be a non-empty printable string"
 _CLICKS = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 
@@ -154,7 +154,7 @@ def is_name(value: object) -> bool:
 
 
 def parse_position(value: object) -> int | None:
-    """Return a position as a whole number, or None; beyond ±1,000,000,000 it is that number.
+    """Return a position as a whole number, clipped to ±1,000,000,000; None if it is not one.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def parse_position(value: object) -> int | None:
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         return None
-    value = max(-_MAX_NUMBER, min(value, _MAX_NUMBER))
+    value = max(-_MAX_PARSED_POSITION, min(value, _MAX_PARSED_POSITION))
     return int(value) if value == int(value) else None
 
 

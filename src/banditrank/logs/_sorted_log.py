@@ -476,7 +476,8 @@ def _check_contiguous(sessions: Any) -> None:
     """Raise if most rows are followed by one of another visit.
 
     The queries count such a log faster than a pass that gives up at the first visit that comes back, and code
-    that is not loaded leaves more memory to them.
+    that is not loaded leaves more memory to them. A log whose visits have hardly more than one row each is
+    left to the queries, too: its first rows look the same.
     """
     import pyarrow.compute as pc  # noqa: PLC0415 - heavy, and optional
 

@@ -5,6 +5,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ MAX_OBJECT_BYTES = 1 << 24
 """Maximum length of a line of JSON: that of DuckDB."""
 
 WRONG_LENGTH = "row has another number of values than the header"
-OPEN_QUOTE = "quote is not closed"
+MISPLACED_QUOTE = "quotes are not around whole values"
 NOT_UTF8 = "row is not UTF-8"
 NOT_AN_OBJECT = "line is not a JSON object"
 KEY_TWICE = "key twice in a JSON object"
@@ -59,6 +60,38 @@ class TextRow(NamedTuple):
     def error(self, path: str) -> InvalidInputError:
         """Return the error of a malformed row, in one line."""
         return InvalidInputError(self.place(path), self.rule, self.value)
+
+
+@dataclass(slots=True)
+class MalformedRows:
+    """Malformed rows that are left out.
+
+    Attributes
+    ----------
+    counts
+        Number of rows by reason.
+    first_rows
+        Place of the first of them, by reason.
+
+    Examples
+    --------
+    >>> malformed = MalformedRows()
+    >>> for line in (7, 9):
+    ...     malformed.add(TextRow(line, reason=NOT_UTF8), "data/clicks.csv")
+    >>> malformed.counts[NOT_UTF8], malformed.first_rows
+    (2, {'row is not UTF-8': 'clicks.csv line 7'})
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first_rows: dict[str, str] = field(default_factory=dict)
+
+    def add(self, row: TextRow, path: str) -> None:
+        """Count a malformed row of a file."""
+        self.counts[row.reason] += 1
+        self.first_rows.setdefault(row.reason, row.place(path))
+
+    def __add__(self, other: "MalformedRows") -> "MalformedRows":
+        return MalformedRows(self.counts + other.counts, other.first_rows | self.first_rows)
 
 
 def compression_of(path: str) -> str | None:
@@ -162,7 +195,7 @@ def read_lines(path: str) -> Iterator[TextRow]:
 def read_values(path: str, delimiter: str, n_columns: int = 0) -> Iterator[TextRow]:
     """Yield the rows of a CSV or TSV file, except empty ones.
 
-    A row whose quotes are not closed ends with its line, so that the rows after it are read.
+    A row with misplaced quotes ends with its line, so that the rows after it are read.
 
     Parameters
     ----------
@@ -260,10 +293,10 @@ def _parse_values(line: TextRow, lines: _Lines, delimiter: str, n_columns: int) 
             reader = csv.reader(_following(line, lines, more), delimiter=delimiter, strict=True)
             values = next(reader, [])
         except csv.Error:
-            return _open_quote(line, lines, more)
+            return _misplaced_quote(line, lines, more)
     if values and n_columns and len(values) != n_columns:
         if more:  # the quote was closed by that of another row
-            return _open_quote(line, lines, more)
+            return _misplaced_quote(line, lines, more)
         rule = f"must have {n_columns} values, as the header has columns"
         return TextRow(line.line, reason=WRONG_LENGTH, rule=rule, value=len(values))
     return TextRow(line.line, values=values)
@@ -281,11 +314,12 @@ def _following(line: TextRow, lines: _Lines, more: list[TextRow]) -> Iterator[st
         yield f"{following.text}\n"
 
 
-def _open_quote(line: TextRow, lines: _Lines, more: list[TextRow]) -> TextRow:
+def _misplaced_quote(line: TextRow, lines: _Lines, more: list[TextRow]) -> TextRow:
     """Return the malformed row of one line, so that the lines after it are read as rows."""
     lines.put_back(more)
-    rule = "must be a row with closed quotes"
-    return TextRow(line.line, reason=OPEN_QUOTE, rule=rule, value="a quote that is not closed")
+    rule = "must have quotes around whole values"
+    value = "an open quote, or text after a closing one"
+    return TextRow(line.line, reason=MISPLACED_QUOTE, rule=rule, value=value)
 
 
 def _parse_object(line: TextRow) -> TextRow:

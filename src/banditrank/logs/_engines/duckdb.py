@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from banditrank.errors import InvalidInputError
-from banditrank.logs._count_queries import Dialect
-from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, QueryError, open_session
+from banditrank.logs._count_queries import Dialect, QueryError
+from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, open_session
 from banditrank.logs._log_columns import ColumnKind
 from banditrank.logs._log_files import LogFiles
 from banditrank.logs._text_files import compression_of

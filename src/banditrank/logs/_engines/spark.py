@@ -11,8 +11,7 @@ from typing import Any
 
 from banditrank._extras import requires
 from banditrank.errors import BanditRankError, InvalidInputError, one_line
-from banditrank.logs._count_queries import Dialect
-from banditrank.logs._duckdb_session import QueryError
+from banditrank.logs._count_queries import Dialect, QueryError
 from banditrank.logs._engines.base import OnProgress
 from banditrank.logs._log_columns import ColumnKind
 from banditrank.logs._log_files import LogFiles

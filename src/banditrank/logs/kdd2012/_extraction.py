@@ -22,7 +22,8 @@ from banditrank._checks import check_integer, check_workers
 from banditrank._notebook import notebook_progress
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
-from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, QueryError, open_session
+from banditrank.logs._count_queries import QueryError
+from banditrank.logs._duckdb_session import DuckDBSession, OnProgress, open_session
 from banditrank.logs.kdd2012 import _queries as queries
 from banditrank.logs.kdd2012._files import (
     LogFile,
