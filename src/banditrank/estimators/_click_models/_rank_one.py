@@ -32,7 +32,7 @@ from banditrank.estimators._position_based_intervals import eliminate_means, pos
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
-_MAX_COMPILED_COLUMNS = 32  # above, `_newton` is faster: BLAS multiplies its matrices
+_MAX_COMPILED_COLUMNS = 100  # above, `_newton` is faster: BLAS multiplies its matrices
 
 
 class RankOneFit(NamedTuple):
