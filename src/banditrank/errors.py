@@ -27,8 +27,10 @@ A message is one line.
 import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import PurePath
 
 _MAX_LISTED = 30  # allowed names in a message
+_MAX_VALUE_LENGTH = 80  # characters of a value in a message
 _MAX_COMPARED = 1000  # allowed names that are compared with the one received
 _MAX_COMPARED_LENGTH = 64  # characters of a name that are compared: the time is quadratic in it
 
@@ -53,6 +55,8 @@ class InvalidInputError(BanditRankError, ValueError):
     --------
     >>> print(InvalidInputError("horizon", "must be at least 1", 0))
     horizon must be at least 1, got 0
+    >>> print(InvalidInputError("log", "must be a file", PurePath("directory/" * 9, "clicks.csv")))
+    log must be a file, got '…tory/directory/directory/directory/directory/directory/directory/clicks.csv'
     """
 
     def __init__(self, field: str, rule: str, value: object) -> None:
@@ -313,8 +317,11 @@ def _suggestion(name: object, known: Sequence[str]) -> str:
 
 
 def _shorten(value: object) -> str:
+    if isinstance(value, PurePath):  # the end of a long path names the file
+        text = one_line(repr(str(value)))
+        return text if len(text) <= _MAX_VALUE_LENGTH else f"'…{text[2 - _MAX_VALUE_LENGTH :]}"
     return _shorten_text(one_line(repr(value)))
 
 
-def _shorten_text(text: str, limit: int = 80) -> str:
+def _shorten_text(text: str, limit: int = _MAX_VALUE_LENGTH) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -558,7 +558,7 @@ def test_damaged_and_incomplete_files_are_named(tmp_path: Path) -> None:
     for name, (content, message) in cases.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(
-            InvalidInputError, match=rf"^log must be a readable file \(.*{message}\), got '.*'$"
+            InvalidInputError, match=rf"^log must be a readable file \(.*{message}\), got '.*{name}'$"
         ):
             count(tmp_path / name, bad_rows="drop")
     (tmp_path / "cut.parquet").write_bytes(b"PAR1" + bytes(50))

@@ -175,7 +175,7 @@ class _CompressedFile(io.RawIOBase):
 
     def _error(self, error: Exception) -> InvalidInputError:
         reason = one_line(error)[:80].lower()
-        return InvalidInputError("log", f"must be a readable file ({reason})", self._path)
+        return InvalidInputError("log", f"must be a readable file ({reason})", Path(self._path))
 
 
 def read_lines(path: str) -> Iterator[TextRow]:
