@@ -56,7 +56,7 @@ class InvalidInputError(BanditRankError, ValueError):
     >>> print(InvalidInputError("horizon", "must be at least 1", 0))
     horizon must be at least 1, got 0
     >>> print(InvalidInputError("log", "must be a file", PurePath("directory/" * 9, "clicks.csv")))
-    log must be a file, got '…tory/directory/directory/directory/directory/directory/directory/clicks.csv'
+    log must be a file, got '…ectory/directory/directory/directory/directory/directory/directory/clicks.csv'
     """
 
     def __init__(self, field: str, rule: str, value: object) -> None:
