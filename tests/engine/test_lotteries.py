@@ -234,3 +234,11 @@ def test_an_item_that_exceeds_the_exposure_of_all_positions_is_not_added() -> No
     surface = a_lottery(guarantees=[LeastExposure(0.2)])
     with pytest.raises(InvalidInputError, match="sum to at most 1"):
         surface.with_items(["f"])
+
+
+def test_too_many_guarantees_are_refused_before_they_are_stored() -> None:
+    items = [f"item-{number}" for number in range(2_001)]
+    with pytest.raises(InvalidInputError, match="guarantees must be of at most 2,000 items"):
+        a_surface(items=items, treatment="equal-lottery", guarantees=[LeastExposure(1e-6)])
+    repeated = [LeastExposure(1e-6)] * 1_000
+    assert len(a_surface(treatment="equal-lottery", guarantees=repeated).guarantees) == 1_000

@@ -149,6 +149,7 @@ def test_a_log_without_visits_and_folds_is_evaluated_by_cells_and_positions() ->
         visits.type_columns, visits.type_values, visits.items, visits.periods, 3, cells, none, lists
     )
     result = evaluate(bare, ["current", "personalized"], n_folds=5)
+    assert result["current"].value.value == pytest.approx(visits.cells.clicks.sum() / 5000, rel=1e-9)
     assert result.model.model == "position-based"
     assert result["personalized"].value.value > result["current"].value.value
     with pytest.raises(InvalidInputError, match="must not be user-browsing for a log without visits"):

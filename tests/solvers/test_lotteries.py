@@ -30,7 +30,7 @@ from banditrank import (
     solve_lottery,
 )
 from banditrank.model._generators import FAMILIES
-from banditrank.solvers._lottery.guarantees import Guarantee
+from banditrank.solvers._lottery.guarantees import MAX_ROWS, Guarantee
 from banditrank.solvers._solution import gap_unit
 from banditrank.testing._solver_problems import SolverProblem, generate_solver_problem
 
@@ -351,3 +351,24 @@ def test_levels_that_only_rounding_allows_have_a_bound_above_the_value() -> None
     lottery = solve_lottery(problem, alpha_fair(0.5), guarantees=[LeastExposure((1.0 + 9e-10) / 3)])
     assert lottery.upper_bound >= lottery.value
     assert lottery.gap <= 1e-8
+
+
+def test_of_guarantees_for_the_same_items_the_largest_counts() -> None:
+    group = [
+        LeastExposure(level, items=items, is_group=True) for level, items in ((0.1, [0, 1]), (0.2, [1, 0]))
+    ]
+    lottery = solve_lottery(
+        kdd2012(), guarantees=[LeastExposure(0.01), LeastExposure(0.05, items=[0]), *group]
+    )
+    levels = {one.name: one.level for one in lottery.guarantees}
+    assert levels == {
+        "exposure of ad-1": 0.05,
+        **{f"exposure of ad-{j}": 0.01 for j in range(2, 6)},
+        "exposure of ad-1, ad-2": 0.2,
+    }
+
+
+def test_too_many_guarantees_are_refused() -> None:
+    problem = make_problem("synthetic", n_user_types=1, n_items=MAX_ROWS + 1, n_positions=2, seed=0)
+    with pytest.raises(InvalidInputError, match="guarantees must be of at most 2,000 items, groups and user"):
+        solve_lottery(problem, guarantees=[LeastExposure(1e-6)])

@@ -266,7 +266,10 @@ def _print_lottery(
     if lottery.guarantees:
         facts.add_row("without guarantees", format_number(lottery.unguaranteed_value))
     gap = "" if fixed.is_certified else f", gap {format_number(fixed.gap)}"
-    facts.add_row("best fixed ranking", f"{format_number(fixed.value)}{gap}: {', '.join(fixed.items)}")
+    unbound = ", without guarantees" if lottery.guarantees else ""
+    facts.add_row(
+        f"best fixed ranking{unbound}", f"{format_number(fixed.value)}{gap}: {', '.join(fixed.items)}"
+    )
     facts.add_row("assignments", f"{lottery.assignments:,}, seconds {lottery.seconds:.3f}")
     console = make_console()
     console.print(f"{problem.name}: best lottery for all user types, {utility}, banditrank {__version__}")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from banditrank.errors import InvalidInputError, UnknownFieldError, UnknownNameError
+from banditrank.policies._policy_guarantees import guarantee_rows
 from banditrank.solvers._lottery.guarantees import Guarantee, KeptShare, LeastExposure
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ def check_guarantees(surface: "Surface") -> tuple[Guarantee, ...]:
     Raises
     ------
     InvalidInputError
-        If the treatment has no guarantees, an item or a user type is unknown, or least exposures sum to more
-        than there is.
+        If the treatment has no guarantees, an item or a user type is unknown, least exposures sum to more
+        than there is, or there are too many.
     """
     given = surface.guarantees
     if not isinstance(given, list | tuple) or not all(isinstance(one, Guarantee) for one in given):
@@ -106,6 +107,12 @@ def check_guarantees(surface: "Surface") -> tuple[Guarantee, ...]:
         else:
             _check_names(f"guarantees[{number}].user_types", guarantee.user_types, surface.user_types)
     _check_total(surface)
+    guarantee_rows(  # raises if they are too many
+        active_guarantees(surface),
+        n_user_types=len(surface.user_types),
+        n_items=len(surface.active_items),
+        n_positions=surface.n_positions,
+    )
     return tuple(given)
 
 

@@ -159,7 +159,10 @@ def log_cells(cube: ClickCube, *, n_groups: int = 1, seed: int = 0) -> LogCells:
 def _visits(
     cube: ClickCube, n_groups: int, shape: tuple[int, int, int], coordinates: list[Indices], displays: Floats
 ) -> Floats:
-    """Return the visits by group and type; without visits, the displays at the busiest position."""
+    """Return the visits by group and type; without visits, the displays at the busiest position.
+
+    These are split among groups as all displays are: a sum of the groups' own maxima would be too large.
+    """
     size = n_groups * shape[0]
     if cube.has_visits:
         fold = cube.visits.fold
@@ -171,7 +174,9 @@ def _visits(
     group, user_type, _, position, _ = coordinates
     index = (group * shape[0] + user_type) * shape[2] + position
     by_position = sum_by(index, displays, size * shape[2]).reshape(n_groups, shape[0], shape[2])
-    return np.asarray(by_position.max(axis=2), dtype=np.float64)
+    by_group = by_position.sum(axis=2)  # (G, N)
+    shares = by_group / np.maximum(by_group.sum(axis=0), 1e-300)
+    return np.asarray(shares * by_position.sum(axis=0).max(axis=1), dtype=np.float64)
 
 
 def _with_estimated_propensities(log: LogCells) -> LogCells:

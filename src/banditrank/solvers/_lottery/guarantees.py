@@ -92,6 +92,8 @@ class KeptShare:
 
 Guarantee = LeastExposure | KeptShare
 
+MAX_ROWS = 2_000  # the memory of a search grows with their square: 300 MB
+
 
 class NamedRows(NamedTuple):
     """Guarantees as rows of the master, and the name of each."""
@@ -105,14 +107,18 @@ def as_rows(
 ) -> NamedRows:
     """Return guarantees as rows of the master; those of level 0, which always hold, are left out.
 
+    Of guarantees for the same items or the same type the largest counts.
+
     Raises
     ------
     UnknownNameError
         If an item or a type is unknown.
     InvalidInputError
-        If an index is out of range, an item is given twice, or least exposures sum to more than there is.
+        If an index is out of range, an item is given twice, least exposures sum to more than there is, or
+        there are too many.
     """
-    groups: list[tuple[str, float, list[int]]] = []
+    levels: dict[tuple[int, ...], float] = {}  # of groups of items
+    names_of: dict[tuple[int, ...], str] = {}
     shares: dict[int, float] = {}
     if not isinstance(guarantees, Iterable):
         raise InvalidInputError("guarantees", "must be a list of LeastExposure and KeptShare", guarantees)
@@ -124,9 +130,12 @@ def as_rows(
                 raise InvalidInputError("items", "must be different items", list(named))
             if guarantee.is_group:
                 described = "all items" if guarantee.items is None else _listed([items[j] for j in members])
-                groups.append((f"exposure of {described}", guarantee.level, members))
+                together = {tuple(sorted(members)): described}
             else:
-                groups += [(f"exposure of {items[j]}", guarantee.level, [j]) for j in members]
+                together = {(j,): items[j] for j in members}
+            for group, described in together.items():
+                levels[group] = max(guarantee.level, levels.get(group, 0.0))
+                names_of.setdefault(group, f"exposure of {described}")
         elif isinstance(guarantee, KeptShare):
             kept = range(len(user_types)) if guarantee.user_types is None else guarantee.user_types
             for name in kept:
@@ -134,12 +143,15 @@ def as_rows(
                 shares[i] = max(guarantee.share, shares.get(i, 0.0))
         else:
             raise InvalidInputError("guarantees", "must be a list of LeastExposure and KeptShare", guarantee)
-    groups = [group for group in groups if group[1] > 0.0]
+    groups = [(names_of[group], level, group) for group, level in levels.items() if level > 0.0]
     kept_types = sorted(i for i, share in shares.items() if share > 0.0)
+    if len(groups) + len(kept_types) > MAX_ROWS:
+        rule = f"must be of at most {MAX_ROWS:,} items, groups and user types in all"
+        raise InvalidInputError("guarantees", rule, len(groups) + len(kept_types))
     _check_total(groups, instance)
     rows_of: list[list[int]] = [[] for _ in items]
-    for row, (_, _, members) in enumerate(groups):
-        for item in members:
+    for row, (_, _, group) in enumerate(groups):
+        for item in group:
             rows_of[item].append(row)
     names = [*(name for name, _, _ in groups), *(f"value of {user_types[i]}" for i in kept_types)]
     starts = np.cumsum([0, *(len(rows) for rows in rows_of)])
@@ -153,7 +165,7 @@ def as_rows(
     return NamedRows(rows, tuple(names))
 
 
-def _check_total(groups: list[tuple[str, float, list[int]]], instance: Instance) -> None:
+def _check_total(groups: list[tuple[str, float, tuple[int, ...]]], instance: Instance) -> None:
     """Check that levels of different items do not sum to more than all positions have."""
     available = float(instance.weights @ instance.preferences.sum(axis=1))
     least = np.zeros(instance.n_items)
