@@ -19,6 +19,7 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
 import banditrank
+from banditrank import _compilation
 from banditrank._compilation import WITHOUT_FORMULAS, cache_directory, compiled, preferred_cache_directory
 from banditrank._interrupts import deferred_interrupts
 from banditrank.testing._leaks import assert_no_leaks
@@ -212,3 +213,34 @@ def test_processes_that_save_at_the_same_time_lose_nothing(tmp_path: Path) -> No
     index = IndexDataCacheFile(str(directory), "function", "stamp")
     for key in product(("first", "second"), range(200)):
         assert index.load(key) == key
+
+
+COMPILING = """
+import sys
+import time
+from banditrank._compilation import _compilation_lock
+for _ in range(20):
+    with _compilation_lock("the same"), open(sys.argv[1], "a", buffering=1) as log:
+        log.write("begin\\n")
+        time.sleep(0.005)
+        log.write("end\\n")
+"""
+
+
+def test_one_process_compiles_while_others_wait(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", COMPILING, str(tmp_path / "log")]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    processes = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert (tmp_path / "log").read_text().split() == ["begin", "end"] * 40
+
+
+def test_a_process_that_is_suspended_while_it_compiles_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_compilation, "_MAX_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(_compilation, "cache_directory", lambda: tmp_path)
+    turns = []
+    with _compilation._compilation_lock("the same"), _compilation._compilation_lock("the same"):
+        turns.append("taken")
+    assert turns == ["taken"]

@@ -24,6 +24,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -55,6 +56,7 @@ _NATIVE: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _NATIVE_FUNCTIONS: list[Any] = []  # kept alive: their addresses are in use
 _INTERNAL: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True}
 _INTERNAL_INLINED: Any = {**_INLINED, "no_cpython_wrapper": True}
+_MAX_WAIT_SECONDS, _POLL_SECONDS = 120.0, 0.05  # while another process compiles
 _MERGED: dict[str, Any] = {**_INTERNAL, "inline": "always"}
 
 # Packages whose source does not affect machine code.
@@ -155,11 +157,31 @@ def is_own(formula: Callable[..., Any]) -> bool:
 
 
 def compile_native(function: Callable[..., None], signature: Any) -> int:
-    """Return the address of a function that is compiled on its own, for a Numba signature."""
-    with _cache_directory():
+    """Return the address of a function that is compiled on its own, for a Numba signature.
+
+    Of processes that need the same function at the same time, one compiles it, and the others wait for its
+    machine code.
+    """
+    with _compilation_lock(f"{function.__module__}.{function.__qualname__} {signature}"), _cache_directory():
         native: Any = numba.cfunc(signature, cache=True, **_NATIVE)(function)
     _NATIVE_FUNCTIONS.append(native)
     return int(native.address)
+
+
+@contextmanager
+def _compilation_lock(function: str) -> Iterator[None]:
+    """Wait while another process compiles the same function, up to a limit: that process may be suspended."""
+    name = hashlib.blake2b(function.encode(), digest_size=8).hexdigest()
+    with ExitStack() as stack:
+        with suppress(OSError):  # a file system without locks
+            lock = stack.enter_context((cache_directory() / f"{name}.lock").open("w"))
+            for _ in range(round(_MAX_WAIT_SECONDS / _POLL_SECONDS)):
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until the file is closed
+                    break
+                except BlockingIOError:
+                    time.sleep(_POLL_SECONDS)
+        yield
 
 
 @cache
