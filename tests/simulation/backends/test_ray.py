@@ -32,7 +32,7 @@ from banditrank import (
 from banditrank._compilation import inlined
 from banditrank.model._click_models import DependentClick
 from banditrank.model._timeline import Timeline
-from banditrank.simulation._backends import ray_cluster
+from banditrank.simulation._backends import ray_cluster, ray_connection
 from banditrank.simulation._backends.ray_cluster import RayBackend
 
 LISTENING = "0A"  # the state, in /proc/net/tcp
@@ -43,7 +43,7 @@ def ray_here() -> Iterator[RayBackend]:
     """Ray on this machine, for several tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("RAY_ADDRESS", raising=False)
-        importlib.import_module("ray")  # which changes some of it
+        ray_connection._import_ray()  # which changes some of it
         before = surroundings()
         with RayBackend() as backend:
             directory = Path(backend._ray._private.worker._global_node.get_session_dir_path()).parent
@@ -145,10 +145,7 @@ def test_the_results_are_those_of_this_machine(ray_here: RayBackend) -> None:
         assert np.array_equal(here.initial_rounds, there.initial_rounds)
 
 
-def test_a_process_that_is_killed_loses_nothing(
-    ray_here: RayBackend, tmp_path: Path, capfd: pytest.CaptureFixture, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "banditrank")
+def test_a_process_that_is_killed_loses_nothing(ray_here: RayBackend, tmp_path: Path) -> None:
 
     class Dying(UCBRank):
         def new_scratch(self) -> Any:
@@ -161,8 +158,6 @@ def test_a_process_that_is_killed_loses_nothing(
     driver = os.getpid()
     there = simulate(Dying(coefficient=0.25), kdd2012(), 2000, 5, 3, backend=ray_here)
     assert (tmp_path / "died").exists()
-    assert capfd.readouterr() == ("", "")
-    assert "A worker died or was killed" in caplog.text
     assert np.array_equal(there.regret, simulate(UCBRank(coefficient=0.25), kdd2012(), 2000, 5, 3).regret)
 
 

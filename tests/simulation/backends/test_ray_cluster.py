@@ -72,9 +72,7 @@ def make_policy(directory: Path, victim: str) -> Policy:
 
 
 @pytest.mark.campaign  # half a minute; in make test a process is lost: test_ray.py
-def test_a_machine_that_is_lost_loses_nothing(
-    cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture
-) -> None:
+def test_a_machine_that_is_lost_loses_nothing(cluster: Any, tmp_path: Path) -> None:
     import ray
 
     survivor, (victim,) = cluster.head_node, cluster.worker_nodes
@@ -90,7 +88,6 @@ def test_a_machine_that_is_lost_loses_nothing(
     there = simulate(
         policy, **settings, backend="ray", address=cluster.address, progress=kill_after_the_first
     )
-    assert capfd.readouterr() == ("", "")
     begun = [path.name.rsplit("-", 5)[0] for path in tmp_path.iterdir()]
     assert begun.count(victim.node_id) >= 1, "a replication must have been lost"
     assert begun.count(survivor.node_id) == 4

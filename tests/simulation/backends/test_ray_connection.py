@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.command_line import check_refusal
 
+from banditrank.errors import BanditRankError
 from banditrank.simulation._backends import ray_connection
 
 
@@ -55,8 +56,23 @@ def test_an_address_of_another_server_is_refused(
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", address)
-        message = rf"\(no answer within 2 seconds\), got '{address}'"
+        message = rf"\(no answer within 2 seconds, or this machine is not part of it\), got '{address}'"
         check_refusal(capsys, ["simulate", "--backend", "ray", "--save", "runs"], message)
+
+
+def test_ray_that_was_imported_for_the_network_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    ray_connection._import_ray()
+    monkeypatch.setattr(ray_connection, "_imported_ray", None)  # as if the program had imported it
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", raising=False)
+    message = (
+        "^Ray was imported without RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0, so it would not keep to 127.0.0.1"
+    )
+    with pytest.raises(BanditRankError, match=message), ray_connection.connected(None):
+        pytest.fail("it must not be started")
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray_connection._check_loopback(sys.modules["ray"])
 
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,23 @@ from banditrank.errors import BanditRankError, InvalidInputError, describe_error
 from banditrank.simulation._backends.local import available_cpus
 
 LOOPBACK = "127.0.0.1"
-CONNECT_TIMEOUT_SECONDS = 20.0
+CONNECT_TIMEOUT_SECONDS = 30.0  # a process imports Ray and joins: slow on a busy machine
 OBJECT_STORE_BYTES = 100 * 2**20  # experiments and results are small
 _RULE = "must be that of a Ray cluster: host:port, or auto"
 
 # Prints the addresses of a cluster's nodes. Where there is no cluster, Ray retries for minutes and ignores
 # Ctrl-C: a process of its own can be terminated.
 _LIST_NODES = """
+import logging
 import sys
-from ray._private.services import canonicalize_bootstrap_address_or_die
-from ray._raylet import GcsClient
-client = GcsClient(address=canonicalize_bootstrap_address_or_die(sys.argv[1]))
-print(*{node.node_manager_address for node in client.get_all_node_info().values()})
+import ray
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level=logging.CRITICAL)
+print(*{node["NodeManagerAddress"] for node in ray.nodes()})
 """
-_LOOPBACK_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # Ray keeps 127.0.0.1 as it is
+# On Linux, Ray replaces 127.0.0.1 by the network address of the machine, and listens there, unless it was
+# imported with this variable.
+_CLUSTERS_VARIABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+_imported_ray: Any = None  # the module, if it was imported here
 
 
 @contextmanager
@@ -54,7 +57,8 @@ def connected(address: str | None) -> Iterator[Any]:
     InvalidInputError
         If no cluster answers at the address, or this process is connected to another one.
     BanditRankError
-        If Ray is not installed, or cannot be started.
+        If Ray is not installed, cannot be started, or was imported so that it does not keep to the loopback
+        address.
     """
     ray = _import_ray()
     if ray.is_initialized():
@@ -64,33 +68,63 @@ def connected(address: str | None) -> Iterator[Any]:
         yield ray
         return
     target = address or os.environ.get("RAY_ADDRESS") or "local"
-    with _restored_settings(), _messages_to_log():
+    with _restored_settings():
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         with _started(ray) if target == "local" else _joined(ray, target):
             yield ray
 
 
 def _import_ray() -> Any:
+    """Import Ray, with the variable that keeps it on the loopback address if it is the first import."""
+    global _imported_ray  # noqa: PLW0603 - Ray reads the variable once, when it is imported
     with requires("ray", "the ray backend"):
-        return import_module("ray")
+        if sys.modules.get("ray") is not None:
+            return import_module("ray")
+        with _loopback_variable():
+            _imported_ray = import_module("ray")
+        return _imported_ray
+
+
+@contextmanager
+def _loopback_variable() -> Iterator[None]:
+    before = os.environ.get(_CLUSTERS_VARIABLE)
+    os.environ[_CLUSTERS_VARIABLE] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_CLUSTERS_VARIABLE]
+        else:
+            os.environ[_CLUSTERS_VARIABLE] = before
+
+
+def _check_loopback(ray: Any) -> None:
+    """Raise if Ray was imported so that it replaces the loopback address."""
+    default = "0" if sys.platform in {"darwin", "win32"} else "1"
+    has_clusters = os.environ.get(_CLUSTERS_VARIABLE, default).lower() in {"1", "true"}
+    if has_clusters and ray is not _imported_ray:
+        raise BanditRankError(
+            f"Ray was imported without {_CLUSTERS_VARIABLE}=0, so it would not keep to {LOOPBACK}: "
+            "set the variable before, or connect with ray.init"
+        )
 
 
 @contextmanager
 def _started(ray: Any) -> Iterator[None]:
+    _check_loopback(ray)
     short = Path("/tmp")  # noqa: S108 - socket paths must be short
     directory = tempfile.mkdtemp(prefix="banditrank-ray-", dir=short if short.is_dir() else None)
+    os.environ[_CLUSTERS_VARIABLE] = "0"  # for child processes
+    os.environ["RAY_TMPDIR"] = directory
     try:
-        with _on_loopback():
-            ray.init(
-                address="local",
-                num_cpus=available_cpus(),
-                object_store_memory=OBJECT_STORE_BYTES,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.CRITICAL,
-                _node_ip_address=LOOPBACK,
-                _temp_dir=directory,
-            )
+        ray.init(
+            address="local",
+            num_cpus=available_cpus(),
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+        )
     except Exception as error:
         ray.shutdown()
         shutil.rmtree(directory, ignore_errors=True)
@@ -106,10 +140,10 @@ def _started(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def _joined(ray: Any, address: str) -> Iterator[None]:
-    is_on_loopback = LOOPBACK in _node_addresses(address)
+    if LOOPBACK in _node_addresses(address):
+        _check_loopback(ray)
     try:
-        with _on_loopback() if is_on_loopback else nullcontext():
-            ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
     except Exception as error:
         ray.shutdown()
         raise InvalidInputError("address", f"{_RULE} ({describe_error(error)})", address) from error
@@ -126,19 +160,19 @@ def _node_addresses(address: str) -> list[str]:
     try:
         answer = subprocess.run(
             [sys.executable, "-c", _LIST_NODES, address],
-            env={**os.environ, **_LOOPBACK_ENVIRONMENT},
+            env=os.environ | {_CLUSTERS_VARIABLE: "0"},
             capture_output=True,
             text=True,
             timeout=CONNECT_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        rule = f"{_RULE} (no answer within {CONNECT_TIMEOUT_SECONDS:g} seconds)"
-        raise InvalidInputError("address", rule, address) from None
+        reason = f"no answer within {CONNECT_TIMEOUT_SECONDS:g} seconds, or this machine is not part of it"
+        raise InvalidInputError("address", f"{_RULE} ({reason})", address) from None
     if answer.returncode != 0:
         reason = (answer.stderr.strip().splitlines() or ["no answer"])[-1]
         raise InvalidInputError("address", f"{_RULE} ({reason})", address)
-    return answer.stdout.split()
+    return answer.stdout.splitlines()[-1].split()  # before it, Ray may report lost processes
 
 
 def _check_port_is_open(address: str) -> None:
@@ -150,39 +184,6 @@ def _check_port_is_open(address: str) -> None:
     except (OSError, OverflowError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise InvalidInputError("address", f"{_RULE} ({reason})", address) from None
-
-
-@contextmanager
-def _on_loopback() -> Iterator[None]:
-    """Keep Ray on 127.0.0.1 while it starts or joins.
-
-    On Linux it replaces the loopback address by the machine's network address, and would listen there.
-    """
-    constants: Any = import_module("ray._private.ray_constants")
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
-    os.environ.update(_LOOPBACK_ENVIRONMENT)  # for child processes
-    try:
-        yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
-
-
-@contextmanager
-def _messages_to_log() -> Iterator[None]:
-    """Log Ray's messages about lost processes and machines, instead of printing them to standard output."""
-    worker: Any = import_module("ray._private.worker")
-    log = logging.getLogger(__name__)
-
-    def write_log(message: dict[str, Any], **_: object) -> None:
-        log.info("ray message lines=%s", " ".join(message["lines"]))
-
-    before = worker.print_to_stdstream
-    worker.print_to_stdstream = write_log
-    try:
-        yield
-    finally:
-        worker.print_to_stdstream = before
 
 
 @contextmanager
