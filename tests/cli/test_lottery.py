@@ -34,6 +34,20 @@ def test_a_lottery_is_printed_with_its_certificate_and_prices(
         line = f"{guarantee.name} {guarantee.level:.4f} {guarantee.price:.6g}"
         assert (line in lines) == guarantee.is_binding
     assert sum(guarantee.is_binding for guarantee in lottery.guarantees) > 0
+    free = [guarantee.name for guarantee in lottery.guarantees if not guarantee.is_binding]
+    assert f"kept and not binding: {', '.join(free)}" in lines
+    *_, last = (line for line in lines if "price:" in line or "kept" in line)
+    assert last.startswith("kept"), "no guarantee may be left out"
+
+
+def test_many_guarantees_that_are_not_binding_are_counted(
+    capsys: pytest.CaptureFixture, conflict: Path
+) -> None:
+    arguments = ("--utility", "nash", "--lottery", "--least-exposure", "0.000001", "--keep-share", "0.01")
+    _, output, _ = run(capsys, "solve", str(conflict), *arguments)
+    kept = [line for line in output.splitlines() if line.startswith("kept and not binding: ")]
+    assert len(kept) == ("and" in kept[0]) == 1
+    assert "not kept" not in output
 
 
 def test_a_lottery_is_written_as_json_and_plotted(
@@ -52,7 +66,7 @@ def test_a_lottery_is_written_as_json_and_plotted(
     assert sum(document["exposures"].values()) == pytest.approx(1.0)
     assert document["guarantees"] == []
     text = plot.read_text()
-    for word in ("lottery", "fixed ranking", "personalized", "exposure of items"):
+    for word in ("lottery", "fixed ranking", "personalized", "exposure of items", "maximin"):
         assert word in text
 
 
@@ -63,7 +77,10 @@ def test_a_lottery_is_written_as_json_and_plotted(
         (("--plot", "lottery.png"), "--plot must be given together with --lottery"),
         (("--lottery", "--least-exposure", "x"), "--least-exposure must be a number, or a name and a number"),
         (("--lottery", "--least-exposure", "item-9=0.1"), "item must be one of item-1"),
-        (("--lottery", "--least-exposure", "0.5"), "least exposures must sum to at most 1"),
+        (
+            ("--lottery", "--least-exposure", "0.5"),
+            "guarantees must have least exposures that sum to at most 1",
+        ),
         (("--lottery", "--keep-share", "type-1=1.5"), "kept share must be a number from 0 to 1"),
         (("--lottery", "--solver", "enumeration"), "--solver must be auto with --lottery"),
         (("--lottery", "--utility", "sigmoid:20:0.3"), "a lottery needs a concave utility or maximin"),

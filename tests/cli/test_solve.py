@@ -123,6 +123,7 @@ def test_frontier_prints_a_row_for_each_utility_and_one_to_compare_with(
     utilities = ["utilitarian", "nash", "alpha:2", "maximin"]
     assert rows == [*utilities, *utilities, "personalized"]  # rankings, then lotteries
     assert output.count("certified") == 8
+    assert output.count("lottery") == 4, "also where it gains nothing"
     assert contents() == before
 
 

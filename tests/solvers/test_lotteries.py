@@ -1,6 +1,7 @@
 """Lotteries against general linear and convex solvers, independent bounds, and the best fixed ranking."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from banditrank import (
     kdd2012,
     make_problem,
     plot_lottery,
+    save_lottery_plot,
     sigmoid,
     solve,
     solve_lottery,
@@ -244,6 +246,24 @@ def test_a_plot_of_personalized_lotteries_names_the_user_types() -> None:
     panel = plot_lottery(problem, lottery).axes[0]
     assert [text.get_text() for text in panel.get_legend().get_texts()] == list(problem.user_types[:6])
     assert len(panel.patches) <= 6 * 12
+    assert panel.get_xlabel().endswith("2 more user types")
+
+
+def test_a_plot_states_what_it_leaves_out(tmp_path: Path) -> None:
+    problem = make_problem("conflict", n_user_types=14, n_items=30, n_positions=2, seed=2)
+    lottery = solve_lottery(problem, "nash", guarantees=[LeastExposure(0.01)])
+    rankings, items, user_types = plot_lottery(problem, lottery).axes
+    rest = lottery.probabilities[12:]
+    assert rest.size > 0
+    assert rankings.get_xlabel() == f"probability\nand {rest.size} more rankings, {rest.sum():.1%} in all"
+    assert "and 18 more items, " in items.get_xlabel()
+    assert user_types.get_xlabel() == "expected click rate\nand 2 more user types"
+    save_lottery_plot(problem, lottery, None, tmp_path / "many.svg")
+    assert "nash" in (text := (tmp_path / "many.svg").read_text())
+    assert "30 guarantees, " in text
+    few = solve_lottery(problem, "nash", guarantees=[LeastExposure(0.25, items=["item-3"])])
+    save_lottery_plot(problem, few, None, tmp_path / "few.svg")
+    assert "exposure of item-3 at least 0.25" in (tmp_path / "few.svg").read_text()
 
 
 def test_guarantees_that_cannot_be_kept_are_rejected_with_the_largest_factor() -> None:
@@ -262,7 +282,11 @@ def test_guarantees_that_cannot_be_kept_are_rejected_with_the_largest_factor() -
     ("error", "arguments", "message"),
     [
         (UnsolvableError, {"utility": sigmoid()}, "needs a concave utility or maximin, got sigmoid:20:0.3"),
-        (InvalidInputError, {"guarantees": [LeastExposure(0.3)]}, "least exposures must sum to at most 1,"),
+        (
+            InvalidInputError,
+            {"guarantees": [LeastExposure(0.3)]},
+            "guarantees must have least exposures that sum to at most 1,",
+        ),
         (
             UnknownNameError,
             {"guarantees": [LeastExposure(0.1, items=["ad-9"])]},
@@ -366,6 +390,36 @@ def test_of_guarantees_for_the_same_items_the_largest_counts() -> None:
         **{f"exposure of ad-{j}": 0.01 for j in range(2, 6)},
         "exposure of ad-1, ad-2": 0.2,
     }
+
+
+@pytest.mark.parametrize(
+    ("utility", "guarantees", "treatment"),
+    [
+        ("maximin", [], "equal"),
+        ("maximin", [LeastExposure(0.03), KeptShare(0.2)], "equal"),
+        ("utilitarian", [LeastExposure(0.03), KeptShare(0.3)], "equal"),
+        ("utilitarian", [LeastExposure(0.05), KeptShare(0.3)], "personalized"),
+    ],
+)
+def test_tiny_values_have_the_lottery_of_large_ones(
+    utility: str, guarantees: list[Guarantee], treatment: Any
+) -> None:
+    problem = make_problem("conflict", n_user_types=4, n_items=10, n_positions=2, seed=1)
+    settings: dict[str, Any] = {"guarantees": guarantees, "treatment": treatment}
+    large, tiny = (
+        solve_lottery(
+            Problem(**{**problem.to_dict(), "item_means": factor * problem.item_means}), utility, **settings
+        )
+        for factor in (1.0, 1e-12)
+    )
+    assert tiny.is_certified
+    assert tiny.value == pytest.approx(1e-12 * large.value, rel=1e-9)
+    assert tiny.upper_bound >= tiny.value
+    for one, other in zip(large.guarantees, tiny.guarantees, strict=True):
+        is_value = one.name.startswith("value of")
+        assert other.level == pytest.approx(one.level * (1e-12 if is_value else 1.0), rel=1e-9)
+        assert other.price == pytest.approx(one.price * (1.0 if is_value else 1e-12), rel=1e-6)
+        assert other.is_kept
 
 
 def test_too_many_guarantees_are_refused() -> None:

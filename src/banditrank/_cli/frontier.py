@@ -154,7 +154,7 @@ def _print_frontier(problem: "Problem", points: "list[FrontierPoint]") -> None:
             values, count = point.lottery.user_type_values, len(point.lottery.rankings)
             table.add_row(
                 str(point.utility),
-                "a fixed ranking" if count == 1 else f"lottery over {count} rankings",
+                "lottery gains nothing" if count == 1 else f"lottery over {count} rankings",
                 f"{point.lottery_total:.4f}",
                 f"{point.lottery_worst:.4f}",
                 problem.user_types[values.argmin()],

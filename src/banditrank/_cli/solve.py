@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from banditrank.solvers._solve import SolverName
     from banditrank.utilities._utility import Utility
 
+_MAX_NAMED = 5  # guarantees in a line
+
 
 def solve_command(
     problem: ProblemArgument,
@@ -286,8 +288,14 @@ def _print_lottery(
             prices.add_row(guarantee.name, f"{guarantee.level:.4f}", price)
         console.print(prices)
         console.print("price: loss of value for each unit of the guarantee", style="dim")
-    elif lottery.guarantees:
-        console.print("no guarantee costs anything")
+    for heading, found in (
+        ("kept and not binding", [one for one in lottery.guarantees if one.is_kept and not one.is_binding]),
+        ("not kept", [one for one in lottery.guarantees if not one.is_kept]),
+    ):
+        if found:
+            names = ", ".join(guarantee.name for guarantee in found[:_MAX_NAMED])
+            more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
+            console.print(f"{heading}: {names}{more}")
     console.print(f"price of equality {_lottery_report(lottery, report).price_of_equality:.2%}")
     console.print("lottery, fixed, personalized: expected click rates", style="dim")
     if lottery.value == float("-inf"):

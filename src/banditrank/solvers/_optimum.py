@@ -1,13 +1,14 @@
 """Best rankings of a problem under either treatment and any click model."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import combinations, islice, permutations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank.errors import UnsolvableError
+from banditrank.errors import InvalidInputError, UnsolvableError
 from banditrank.model._click_models import SINGLE_LOOK, ClickModel, compile_problem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards
@@ -144,6 +145,35 @@ def best_lottery(
         treatment="personalized" if is_personalized else "equal",
         scale=(rewards or BernoulliRewards()).scale,
     )
+
+
+def best_feasible_lottery(
+    problem: Problem,
+    utility: Utility | str,
+    guarantees: Iterable[Guarantee],
+    *,
+    treatment: str = "equal-lottery",
+    click_model: ClickModel = SINGLE_LOOK,
+) -> Lottery:
+    """Return the best lottery; without the guarantees if they cannot be kept, or name unknown items.
+
+    Raises
+    ------
+    UnsolvableError, InvalidInputError
+        As `best_lottery` without guarantees.
+
+    Examples
+    --------
+    >>> from banditrank.model._catalog import kdd2012
+    >>> from banditrank.solvers._lottery.guarantees import KeptShare
+    >>> best_feasible_lottery(kdd2012(), "nash", [KeptShare(1.0)]).guarantees
+    ()
+    """
+    find_lottery = partial(best_lottery, problem, utility, treatment=treatment, click_model=click_model)
+    try:
+        return find_lottery(guarantees)
+    except (InvalidInputError, UnsolvableError):
+        return find_lottery()
 
 
 def _best_by_enumeration(

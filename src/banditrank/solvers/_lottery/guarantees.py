@@ -107,7 +107,8 @@ def as_rows(
 ) -> NamedRows:
     """Return guarantees as rows of the master; those of level 0, which always hold, are left out.
 
-    Of guarantees for the same items or the same type the largest counts.
+    Of guarantees for the same items or the same type the largest counts. Rows are those of items, in order,
+    then of groups, then of user types.
 
     Raises
     ------
@@ -117,65 +118,66 @@ def as_rows(
         If an index is out of range, an item is given twice, least exposures sum to more than there is, or
         there are too many.
     """
-    levels: dict[tuple[int, ...], float] = {}  # of groups of items
-    names_of: dict[tuple[int, ...], str] = {}
-    shares: dict[int, float] = {}
+    least = np.zeros(len(items))
+    shares = np.zeros(len(user_types))
+    groups: dict[tuple[int, ...], float] = {}
+    group_names: dict[tuple[int, ...], str] = {}
+    item_numbers = {name: j for j, name in enumerate(items)}
+    type_numbers = {name: i for i, name in enumerate(user_types)}
     if not isinstance(guarantees, Iterable):
         raise InvalidInputError("guarantees", "must be a list of LeastExposure and KeptShare", guarantees)
     for guarantee in guarantees:
         if isinstance(guarantee, LeastExposure):
-            named = range(len(items)) if guarantee.items is None else guarantee.items
-            members = [_index("item", name, items) for name in named]
+            members = _numbers("item", guarantee.items, item_numbers)
             if len(set(members)) < len(members):  # by its name and by its number
-                raise InvalidInputError("items", "must be different items", list(named))
-            if guarantee.is_group:
+                raise InvalidInputError("items", "must be different items", list(guarantee.items or ()))
+            if guarantee.is_group and len(members) > 1:
+                group = tuple(sorted(members))
+                groups[group] = max(guarantee.level, groups.get(group, 0.0))
                 described = "all items" if guarantee.items is None else _listed([items[j] for j in members])
-                together = {tuple(sorted(members)): described}
+                group_names.setdefault(group, described)
             else:
-                together = {(j,): items[j] for j in members}
-            for group, described in together.items():
-                levels[group] = max(guarantee.level, levels.get(group, 0.0))
-                names_of.setdefault(group, f"exposure of {described}")
+                least[members] = np.maximum(least[members], guarantee.level)
         elif isinstance(guarantee, KeptShare):
-            kept = range(len(user_types)) if guarantee.user_types is None else guarantee.user_types
-            for name in kept:
-                i = _index("user_type", name, user_types)
-                shares[i] = max(guarantee.share, shares.get(i, 0.0))
+            kept = _numbers("user_type", guarantee.user_types, type_numbers)
+            shares[kept] = np.maximum(shares[kept], guarantee.share)
         else:
             raise InvalidInputError("guarantees", "must be a list of LeastExposure and KeptShare", guarantee)
-    groups = [(names_of[group], level, group) for group, level in levels.items() if level > 0.0]
-    kept_types = sorted(i for i, share in shares.items() if share > 0.0)
-    if len(groups) + len(kept_types) > MAX_ROWS:
+    single = np.flatnonzero(least).tolist()
+    together = [group for group, level in groups.items() if level > 0.0]
+    kept_types = np.flatnonzero(shares)
+    n_rows = len(single) + len(together) + kept_types.size
+    if n_rows > MAX_ROWS:
         rule = f"must be of at most {MAX_ROWS:,} items, groups and user types in all"
-        raise InvalidInputError("guarantees", rule, len(groups) + len(kept_types))
-    _check_total(groups, instance)
+        raise InvalidInputError("guarantees", rule, n_rows)
+    levels = [*least[single].tolist(), *(groups[group] for group in together)]
+    _check_total(max([float(least.sum()), *levels]), instance)
     rows_of: list[list[int]] = [[] for _ in items]
-    for row, (_, _, group) in enumerate(groups):
-        for item in group:
+    for row, members_of_row in enumerate([*((j,) for j in single), *together]):
+        for item in members_of_row:
             rows_of[item].append(row)
-    names = [*(name for name, _, _ in groups), *(f"value of {user_types[i]}" for i in kept_types)]
+    names = [
+        *(f"exposure of {items[j]}" for j in single),
+        *(f"exposure of {group_names[group]}" for group in together),
+        *(f"value of {user_types[i]}" for i in kept_types.tolist()),
+    ]
     starts = np.cumsum([0, *(len(rows) for rows in rows_of)])
     rows = GuaranteeRows(
-        np.array([*(level for _, level, _ in groups), *(0.0 for _ in kept_types)], dtype=np.float64),
+        np.array([*levels, *np.zeros(kept_types.size)], dtype=np.float64),
         starts.astype(np.int64),
         np.array([row for rows in rows_of for row in rows], dtype=np.int64),
-        np.array(kept_types, dtype=np.int64),
-        np.array([shares[i] for i in kept_types], dtype=np.float64),
+        kept_types.astype(np.int64),
+        shares[kept_types],
     )
     return NamedRows(rows, tuple(names))
 
 
-def _check_total(groups: list[tuple[str, float, tuple[int, ...]]], instance: Instance) -> None:
+def _check_total(needed: float, instance: Instance) -> None:
     """Check that levels of different items do not sum to more than all positions have."""
     available = float(instance.weights @ instance.preferences.sum(axis=1))
-    least = np.zeros(instance.n_items)
-    for _, level, members in groups:
-        if len(members) == 1:
-            least[members[0]] = max(least[members[0]], level)
-    needed = max([float(least.sum()), *(level for _, level, _ in groups)], default=0.0)
     if needed > available * (1.0 + 1e-9):
-        rule = f"must sum to at most {available:.6g}, the exposure of all positions"
-        raise InvalidInputError("least exposures", rule, round(needed, 9))
+        rule = f"must have least exposures that sum to at most {available:.6g}, the exposure of all positions"
+        raise InvalidInputError("guarantees", rule, round(needed, 9))
 
 
 def _as_names(field: str, names: Names) -> tuple[str | int, ...]:
@@ -190,14 +192,21 @@ def _as_names(field: str, names: Names) -> tuple[str | int, ...]:
     return given
 
 
-def _index(field: str, name: str | int, known: Sequence[str]) -> int:
+def _numbers(field: str, names: Names | None, known: dict[str, int]) -> list[int]:
+    """Return the numbers of items or user types; of all if no names are given."""
+    if names is None:
+        return list(range(len(known)))
+    return [_number(field, name, known) for name in names]
+
+
+def _number(field: str, name: str | int, known: dict[str, int]) -> int:
     if isinstance(name, Integral) and not isinstance(name, bool):
         if not 0 <= name < len(known):
             raise InvalidInputError(field, f"must be a name, or a number from 0 to {len(known) - 1}", name)
         return int(name)
     if name not in known:
-        raise UnknownNameError(field, name, known)
-    return known.index(str(name))
+        raise UnknownNameError(field, name, tuple(known))
+    return known[str(name)]
 
 
 def _listed(names: Sequence[str]) -> str:

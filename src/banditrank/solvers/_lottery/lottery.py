@@ -11,6 +11,8 @@ from banditrank.model._rankings import Ranking
 
 Floats = NDArray[np.float64]
 
+SLACK = 1e-9  # by how much a guarantee may be missed by rounding, relative to its level
+
 
 @dataclass(frozen=True, slots=True)
 class GuaranteeReport:
@@ -45,6 +47,11 @@ class GuaranteeReport:
         """Whether the lottery would be better without the guarantee."""
         return self.price is None or self.price > 0.0
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the lottery reaches the level, up to rounding; always if it is certified."""
+        return self.reached >= self.level * (1.0 - SLACK)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lottery(Tabular):
@@ -57,6 +64,8 @@ class Lottery(Tabular):
     ----------
     treatment
         ``equal``: one lottery for all types; ``personalized``: one for each type.
+    utility
+        Name of the utility that is maximised.
     rankings
         Shape (S, K): the item at each position, the most probable ranking first.
     probabilities
@@ -95,6 +104,7 @@ class Lottery(Tabular):
     """
 
     treatment: str
+    utility: str
     rankings: NDArray[np.intp]
     probabilities: Floats
     user_type_values: Floats

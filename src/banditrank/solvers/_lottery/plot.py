@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._figures import Size, Style, check_plot_path, escape_mathtext, new_figure, write_figure
+from banditrank._html import plural
 from banditrank.model._problem import Problem
 from banditrank.model._values import best_personalized_rankings, best_personalized_values
 from banditrank.solvers._equality import equality_report
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _MAX_BARS = 12  # rankings, items or user types in a panel
 _MAX_LOTTERIES = 6  # user types with bars of their own
 _MAX_LABEL = 28  # characters
+_MAX_NAMED_GUARANTEES = 2  # in the title
 _HEIGHT = 0.8  # of a group of bars
 
 
@@ -38,7 +40,7 @@ def plot_lottery(
     Exposures and values are shown beside those of the best fixed ranking and of personalized treatment. At
     most 12 bars, or groups of bars, are in a panel: the most probable rankings, the items of the largest
     exposure under one of the three, and the first user types. Of lotteries for each user type, those of the
-    first 6 types are shown.
+    first 6 types are shown. Each panel states what it leaves out.
 
     Parameters
     ----------
@@ -83,7 +85,8 @@ def plot_lottery(
     shown = np.argsort(-np.max(list(exposures.values()), axis=0), kind="stable")[:_MAX_BARS]
     shares = np.atleast_2d(lottery.probabilities)[:_MAX_LOTTERIES]  # (lotteries, S)
     is_by_type = lottery.probabilities.ndim == 2
-    likely = np.argsort(-shares.sum(axis=0), kind="stable")[:_MAX_BARS]
+    n_shown = min(_MAX_BARS, np.count_nonzero(shares.any(axis=0)))
+    likely = np.argsort(-shares.sum(axis=0), kind="stable")[:n_shown]
     with new_figure(size, style, default=(11, 4.2), n_panels=3) as figure:
         panels = figure.subplots(1, 3)
         if title is not None:
@@ -93,16 +96,20 @@ def plot_lottery(
         _draw_bars(panels[0], labels, {name: row[likely] for name, row in zip(names, shares, strict=True)})
         panels[0].set_title("rankings", loc="left")
         if is_by_type:
-            panels[0].legend(title="user type", fontsize="small", title_fontsize="small")
-        panels[0].set_xlabel("probability")
+            panels[0].legend(title="user type", fontsize="small", title_fontsize="small", frameon=True)
+        panels[0].set_xlabel(_with_note("probability", _omitted_rankings(lottery, shares, likely)))
         items = [lottery.items[item] for item in shown]
         _draw_bars(panels[1], items, {name: exposure[shown] for name, exposure in exposures.items()})
         panels[1].set_title("exposure of items", loc="left")
-        panels[1].set_xlabel("share of users who look at the item")
+        panels[1].set_xlabel(
+            _with_note("share of users who look at the item", _omitted_items(lottery, shown))
+        )
         user_types = lottery.user_types[:_MAX_BARS]
         _draw_bars(panels[2], user_types, {name: value[:_MAX_BARS] for name, value in values.items()})
         panels[2].set_title("value of user types", loc="left")
-        panels[2].set_xlabel("expected click rate")
+        n_omitted = problem.n_user_types - _MAX_BARS
+        omitted = f"and {plural(n_omitted, 'more user type')}" if n_omitted > 0 else ""
+        panels[2].set_xlabel(_with_note("expected click rate", omitted))
         figure.legend(*panels[2].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
@@ -127,7 +134,8 @@ def save_lottery_plot(
     path
         File to write; its suffix is the format. Fonts are embedded.
     title
-        Title of the figure; by default it names the problem, or there is none if a size is given.
+        Title of the figure; by default it names the problem, the utility and the guarantees, or there is none
+        if a size is given.
     size, style
         As for `plot_frontier`.
     dpi
@@ -142,7 +150,10 @@ def save_lottery_plot(
     """
     path = Path(path)
     check_plot_path(path)
-    described = f"{problem.name}: a lottery over rankings, {lottery.treatment} treatment"
+    described = (
+        f"{problem.name}: best lottery over rankings, {lottery.treatment} treatment, {lottery.utility}"
+    )
+    described += f"\n{_described_guarantees(lottery)}" if lottery.guarantees else ""
     if title is None and size is None:
         title = escape_mathtext(described)
     figure = plot_lottery(problem, lottery, fixed, title=title, size=size, style=style)
@@ -154,6 +165,37 @@ def _exposures(problem: Problem, rankings: NDArray[np.intp]) -> NDArray[np.float
     exposures = np.zeros(problem.n_items)
     np.add.at(exposures, rankings, problem.arrival_rates[:, None] * problem.position_preferences)
     return exposures
+
+
+def _described_guarantees(lottery: Lottery) -> str:
+    """Return the guarantees in words: each of them if they are few, otherwise their number."""
+    given = lottery.guarantees
+    if len(given) <= _MAX_NAMED_GUARANTEES:
+        return ", ".join(f"{one.name} at least {one.level:.3g}" for one in given)
+    n_binding = sum(one.is_binding for one in given)
+    return f"{plural(len(given), 'guarantee')}, {n_binding} of them binding"
+
+
+def _omitted_rankings(lottery: Lottery, shares: NDArray[np.float64], likely: NDArray[np.intp]) -> str:
+    """Return what the panel of rankings leaves out; the empty string if nothing."""
+    rest = np.delete(shares, likely, axis=1)  # (lotteries, S − bars)
+    n_rankings = int(np.count_nonzero(rest.any(axis=0)))
+    parts = []
+    if n_rankings:
+        parts.append(f"{plural(n_rankings, 'more ranking')}, {rest.sum(axis=1).mean():.1%} in all")
+    if lottery.probabilities.ndim == 2 and len(lottery.user_types) > len(shares):
+        parts.append(f"{plural(len(lottery.user_types) - len(shares), 'more user type')}")
+    return f"and {'; '.join(parts)}" if parts else ""
+
+
+def _omitted_items(lottery: Lottery, shown: NDArray[np.intp]) -> str:
+    """Return what the panel of items leaves out; the empty string if nothing."""
+    rest = np.delete(lottery.exposures, shown)
+    return f"and {plural(rest.size, 'more item')}, {rest.sum():.1%} by the lottery" if rest.size else ""
+
+
+def _with_note(label: str, note: str) -> str:
+    return f"{label}\n{note}" if note else label
 
 
 def _draw_bars(axes: "Axes", names: Sequence[str], series: "dict[str, NDArray[np.float64]]") -> None:

@@ -1,5 +1,6 @@
 """Solving equal treatment by a lottery: the best lottery over rankings, with guarantees and a certificate."""
 
+import math
 import time
 from collections.abc import Iterable
 from functools import cache
@@ -29,10 +30,10 @@ from banditrank.solvers._lottery.column_generation import (
     search_lottery,
 )
 from banditrank.solvers._lottery.guarantees import Guarantee, NamedRows, as_rows
-from banditrank.solvers._lottery.lottery import GuaranteeReport, Lottery
+from banditrank.solvers._lottery.lottery import SLACK, GuaranteeReport, Lottery
 from banditrank.solvers._solution import gap_unit
 from banditrank.solvers._solve import DEFAULT_GAP, MIN_TARGET_GAP, ROUNDING
-from banditrank.utilities._formulas import MINIMUM
+from banditrank.utilities._formulas import LINEAR, MINIMUM
 from banditrank.utilities._utility import NASH, UTILITARIAN, Utility, as_utility
 
 Floats = NDArray[np.float64]
@@ -43,10 +44,10 @@ _GAP_MARGIN = 0.5  # share of the target gap, so that rounding cannot exceed it
 _MAX_ASSIGNMENTS = 20_000
 _FACTOR_GAP = 1e-7  # precision of the common factor
 _MAX_PENALTY = 1e9
+_SMALL_VALUE = 1e-6  # below which values are scaled
 _USUAL_COST = 50.0  # of all guarantees, relative to the value, up to which prices need no check
 _PENALTY_STEP = 10.0
 _MAX_NAMED = 3  # conflicting guarantees in a message
-_SLACK = 1e-9  # by how much a guarantee may be missed by rounding, relative to its level
 
 
 def solve_lottery(
@@ -122,11 +123,14 @@ def solve_lottery(
     chosen.compiled()
     _prepare()
     started = time.perf_counter()
-    outcome = _search(instance, chosen, None, gap, is_personalized=is_personalized)
+    unit = _power_of_two(instance, chosen)
+    scaled = instance._replace(means=instance.means * unit)
+    outcome = _search(scaled, chosen, None, gap, is_personalized=is_personalized)
     unguaranteed = None
     if rows.names:
         unguaranteed = _value(instance, chosen, outcome, _expected(instance, outcome)[0])
-        outcome = _search(instance, chosen, rows, gap, is_personalized=is_personalized)
+        outcome = _search(scaled, chosen, rows, gap, is_personalized=is_personalized)
+    outcome = _unscaled(outcome, rows, unit)
     names = (items, user_types)
     return _lottery(instance, chosen, outcome, rows, treatment, unguaranteed, gap, names, started)
 
@@ -158,7 +162,7 @@ def _search(
     handle.numbers[CONSTANT] = constant if np.isfinite(constant) else 0.0
     search_lottery(handle, _MAX_ASSIGNMENTS, OPTIMISE)
     assignments = int(handle.counts[ASSIGNMENTS])
-    while rows is not None and handle.numbers[FACTOR] < 1.0 - _SLACK:
+    while rows is not None and handle.numbers[FACTOR] < 1.0 - SLACK:
         utility.raise_callback_error()
         penalty = handle.numbers[PENALTY]
         handle.numbers[GAP] = _FACTOR_GAP
@@ -173,6 +177,27 @@ def _search(
     if rows is not None and _is_at_limit(handle, rows, utility):
         outcome = outcome._replace(prices=np.where(outcome.prices > 0.0, np.nan, outcome.prices))
     return outcome._replace(upper_bound=min(outcome.upper_bound, _ceiling(instance, utility, constant)))
+
+
+def _power_of_two(instance: Instance, utility: Utility) -> float:
+    """Return what to multiply means by: 1, unless all values are so small that the master takes them for 0.
+
+    The optimum scales with the means for a linear utility and maximin only, and exactly for a power of 2.
+    """
+    largest = float(instance.means.max() * instance.preferences.sum(axis=1).max())
+    is_homogeneous = utility.code in (LINEAR, MINIMUM) and not instance.bonuses.any()
+    return 2.0 ** -math.frexp(largest)[1] if is_homogeneous and 1e-250 < largest < _SMALL_VALUE else 1.0
+
+
+def _unscaled(outcome: _Outcome, rows: NamedRows, unit: float) -> _Outcome:
+    """Return the outcome for means that were multiplied by a unit, and divide the levels of values by it."""
+    if unit == 1.0:
+        return outcome
+    n_exposures = outcome.prices.size - rows.rows.user_types.size
+    rows.rows.levels[n_exposures:] /= unit
+    prices = outcome.prices.copy()
+    prices[:n_exposures] /= unit  # those of values are ratios of values
+    return outcome._replace(upper_bound=outcome.upper_bound / unit, prices=prices)
 
 
 def _is_at_limit(handle: LotteryHandle, rows: NamedRows, utility: Utility) -> bool:
@@ -257,6 +282,7 @@ def _lottery(
         array.flags.writeable = False
     return Lottery(
         treatment=treatment,
+        utility=str(utility),
         rankings=outcome.rankings,
         probabilities=outcome.probabilities[0] if treatment == "equal" else outcome.probabilities,
         user_type_values=values,
@@ -264,9 +290,7 @@ def _lottery(
         value=value,
         upper_bound=bound,
         gap=gap,
-        is_certified=not is_above
-        and gap <= target_gap
-        and all(r.reached >= r.level * (1.0 - _SLACK) for r in reports),
+        is_certified=not is_above and gap <= target_gap and all(report.is_kept for report in reports),
         guarantees=reports,
         unguaranteed_value=value if unguaranteed is None else unguaranteed,
         assignments=outcome.assignments,
