@@ -110,8 +110,13 @@ def test_personalized_lotteries_keep_guarantees_and_each_draw_can_be_audited(pol
 
 
 def test_a_lottery_ranks_all_items() -> None:
-    with a_ranker(a_lottery()) as ranker, pytest.raises(InvalidInputError, match="under equal-lottery"):
-        ranker.rank("new", candidates=["a", "b"])
+    rule = "must be left out under equal-lottery treatment, which ranks all items"
+    with a_ranker(a_lottery()) as ranker:
+        for given in ({"candidates": ["a", "b"]}, {"exclude": ["c"]}, {"pinned": {1: "d"}}):
+            ((field, value),) = given.items()
+            with pytest.raises(InvalidInputError) as error:
+                ranker.rank("new", **given)
+            assert str(error.value) == f"{field} {rule}, got {value!r}"  # names, not the engine's numbers
     surface = a_lottery(treatment="personalized", guarantees=[LeastExposure(0.1)])
     with a_ranker(surface) as ranker, pytest.raises(InvalidInputError, match="if there are guarantees"):
         ranker.rank("new", candidates=["a", "b"])

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,8 @@ import numpy as np
 from banditrank._demo.regret_tracker import UNKNOWN_ITEM, RegretTracker
 from banditrank.client._asynchronous import AsyncClient
 from banditrank.engine._guarantees import guarantee_from_dict
-from banditrank.errors import InvalidInputError, UnsolvableError
-from banditrank.model._problem import Problem
 from banditrank.policies._base import draws_lotteries
-from banditrank.solvers._lottery.lottery import Lottery
-from banditrank.solvers._optimum import best_lottery
+from banditrank.solvers._optimum import best_feasible_lottery
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +201,9 @@ def _lotteries(
 ) -> tuple[LearnedLottery, ...]:
     """Return the learned lotteries beside the best by the true values: of each user type, or one for all."""
     problem, is_personalized = tracker.surface.problem, settings["treatment"] == "personalized"
-    best = _best_lottery(problem, settings, is_personalized=is_personalized)
+    guarantees = [guarantee_from_dict(one, number) for number, one in enumerate(settings["guarantees"])]
+    # Guarantees may be of items that were added while the demo ran.
+    best = best_feasible_lottery(problem, settings["utility"], guarantees, treatment=settings["treatment"])
     lotteries = []
     for i, user_type in enumerate(problem.user_types if is_personalized else (None,)):
         learned = [one for one in report["rankings"] if one["user_type"] == user_type]
@@ -229,21 +227,6 @@ def _lotteries(
             )
         )
     return tuple(lotteries)
-
-
-def _best_lottery(problem: Problem, settings: dict[str, Any], *, is_personalized: bool) -> Lottery:
-    """Return the best lottery by the true values; without guarantees if the problem cannot keep them."""
-    find_lottery = partial(
-        best_lottery,
-        problem,
-        settings["utility"],
-        treatment="personalized" if is_personalized else "equal-lottery",
-    )
-    guarantees = [guarantee_from_dict(one, number) for number, one in enumerate(settings["guarantees"])]
-    try:
-        return find_lottery(guarantees)
-    except (InvalidInputError, UnsolvableError):  # also of items that were added while the demo ran
-        return find_lottery()
 
 
 def _best_ranking(tracker: RegretTracker, user_type: int) -> tuple[str, ...]:

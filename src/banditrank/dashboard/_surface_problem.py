@@ -1,7 +1,5 @@
 """The problem that the simulated users of a surface act by, and the regret of its rankings."""
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,13 +10,11 @@ from banditrank.dashboard._estimated_problem import (
 )
 from banditrank.engine._guarantees import active_guarantees
 from banditrank.engine._surface import Surface
-from banditrank.errors import UnsolvableError
 from banditrank.model._click_models import as_click_model
 from banditrank.model._problem import Problem
 from banditrank.model._values import weighted_means
 from banditrank.policies._base import draws_lotteries, is_equal
-from banditrank.solvers._lottery.lottery import Lottery
-from banditrank.solvers._optimum import best_lottery, best_rankings
+from banditrank.solvers._optimum import best_feasible_lottery, best_rankings
 from banditrank.storage._cells import Cells
 
 Floats = NDArray[np.float64]
@@ -86,7 +82,14 @@ class SurfaceProblem:
         click_model = as_click_model(surface.click_model)
         self.position_preferences = click_model.position_weights(active_problem)
         if draws_lotteries(surface.treatment, surface.guarantees):
-            self.optimal_values = _best_lottery(surface, active_problem).user_type_values
+            best = best_feasible_lottery(
+                active_problem,
+                surface.compiled_policy.utility,
+                active_guarantees(surface),
+                treatment=surface.treatment,
+                click_model=click_model,
+            )
+            self.optimal_values = best.user_type_values
         else:
             self.optimal_values = self._best_values(active_problem, active)
         self.random_values: Floats = random_values(
@@ -152,18 +155,3 @@ class SurfaceProblem:
             optimal, actual = self.surface.compiled_policy.utility.collectives(self.arrival_rates, both)
             self._utility_gaps[ranking] = float(optimal - actual)
         return self._utility_gaps[ranking]
-
-
-def _best_lottery(surface: Surface, problem: Problem) -> Lottery:
-    """Return the best lottery of the active items; without guarantees if they cannot all be kept."""
-    find_lottery = partial(
-        best_lottery,
-        problem,
-        surface.compiled_policy.utility,
-        treatment=surface.treatment,
-        click_model=as_click_model(surface.click_model),
-    )
-    try:
-        return find_lottery(active_guarantees(surface))
-    except UnsolvableError:
-        return find_lottery()

@@ -106,8 +106,7 @@ def check_guarantees(surface: "Surface") -> tuple[Guarantee, ...]:
             _check_names(f"guarantees[{number}].items", guarantee.items, surface.items)
         else:
             _check_names(f"guarantees[{number}].user_types", guarantee.user_types, surface.user_types)
-    _check_total(surface)
-    guarantee_rows(  # raises if they are too many
+    guarantee_rows(  # raises if they are too many, or too large together
         active_guarantees(surface),
         n_user_types=len(surface.user_types),
         n_items=len(surface.active_items),
@@ -140,12 +139,16 @@ def active_guarantees(surface: "Surface") -> tuple[Guarantee, ...]:
 def covered_items(surface: "Surface") -> tuple[tuple[Guarantee, tuple[str, ...]], ...]:
     """Return the guarantees in force, each with the names of the active items that it covers."""
     names = surface.active_items
-    return tuple(
-        (guarantee, ())
-        if isinstance(guarantee, KeptShare)
-        else (guarantee, tuple(name for name in names if guarantee.items is None or name in guarantee.items))
-        for guarantee in surface.guarantees
-    )
+    found: list[tuple[Guarantee, tuple[str, ...]]] = []
+    for guarantee in surface.guarantees:
+        if isinstance(guarantee, KeptShare):
+            found.append((guarantee, ()))
+        elif guarantee.items is None:
+            found.append((guarantee, names))
+        else:
+            covered = set(guarantee.items)
+            found.append((guarantee, tuple(name for name in names if name in covered)))
+    return tuple(found)
 
 
 def _check_names(field: str, names: Sequence[str | int] | None, known: Iterable[str]) -> None:
@@ -154,16 +157,3 @@ def _check_names(field: str, names: Sequence[str | int] | None, known: Iterable[
         for name in names:
             if name in unknown:
                 raise UnknownNameError(field, str(name), tuple(known))
-
-
-def _check_total(surface: "Surface") -> None:
-    """Check that least exposures of active items do not sum to more than all positions have."""
-    least = dict.fromkeys(range(len(surface.active_items)), 0.0)
-    for guarantee in active_guarantees(surface):
-        if isinstance(guarantee, LeastExposure) and not guarantee.is_group:
-            for item in least if guarantee.items is None else guarantee.items:
-                least[int(item)] = max(least[int(item)], guarantee.level)
-    needed = sum(least.values())
-    if needed > 1.0 + 1e-9:
-        rule = "must have least exposures that sum to at most 1, the exposure of all positions"
-        raise InvalidInputError("guarantees", rule, round(needed, 9))

@@ -146,16 +146,26 @@ class PolicySnapshot:
         with self._lock:
             return [self._next(user_type, random_bytes) for user_type in user_types]
 
-    def rank_allowed(
-        self, user_types: Sequence[int], allowed: AllowedItems, random_bytes: RandomBytes
-    ) -> list[PreparedRanking]:
-        """Return the best ranking of allowed items for a user of each type.
+    def check_restrictable(self, **given: object) -> None:
+        """Raise if the policy cannot restrict its rankings.
+
+        Parameters
+        ----------
+        given
+            The fields of a request that restrict them, for the message.
 
         Raises
         ------
         InvalidInputError
-            If the policy cannot restrict its rankings.
+            If it cannot.
         """
+        if self._order is None and not self.policy.has_candidates:
+            raise restriction_unsupported(self.policy, **given)
+
+    def rank_allowed(
+        self, user_types: Sequence[int], allowed: AllowedItems, random_bytes: RandomBytes
+    ) -> list[PreparedRanking]:
+        """Return the best ranking of allowed items for a user of each type; see `check_restrictable`."""
         nonces = [random_bytes(NONCE_BYTES) for _ in user_types]
         return [
             self._prepare(nonce, user_type, self.recompute(user_type, nonce, allowed))
@@ -333,17 +343,7 @@ class _BatchRanker:
         *,
         allow_short: bool,
     ) -> list[int]:
-        """Return the best ranking of candidates and pinned items.
-
-        Raises
-        ------
-        InvalidInputError
-            If the policy cannot restrict its rankings.
-        """
-        if not self.policy.has_candidates:
-            raise restriction_unsupported(
-                self.policy.name, self.policy.treatment, self.policy.guarantees, candidates, pinned
-            )
+        """Return the best ranking of candidates and pinned items; the policy must be restrictable."""
         pins = as_pins(pinned, n_positions=self._rankings.shape[1]) if pinned else None
         seen_type = 0 if self._is_type_blind else user_type
         chosen = self._kernel.choose(

@@ -193,6 +193,8 @@ class SurfaceRuntime:
         arms = self._arms_of(snapshots, len(chosen), visitors)
         encoded_items = b""
         if allowed and (allowed_items := AllowedItems.of(surface, **allowed)) != ALL_ITEMS:
+            for arm in dict.fromkeys(arms):
+                arm.check_restrictable(**{name: value for name, value in allowed.items() if value})
             prepared = _by_arm(
                 arms, chosen, lambda arm, types: arm.rank_allowed(types, allowed_items, self._random_bytes)
             )

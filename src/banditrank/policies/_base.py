@@ -317,7 +317,7 @@ class CompiledPolicy(Policy):
         counts.check_user_type(user_type)
         is_restricted = candidates is not None or pinned is not None
         if is_restricted and not self.has_candidates:
-            raise restriction_unsupported(self.name, self.treatment, self.guarantees, candidates, pinned)
+            raise restriction_unsupported(self, candidates=candidates, pinned=pinned)
         if scratch is None:
             scratch = self.random_scratch(counts, rng)
         if not self.distinguishes_user_types:

@@ -147,9 +147,7 @@ class Learner:
             ranking = self.policy.rank(self._counts, user_type, rng=self._rng, scratch=self._scratch)
             return self._as_ranking(ranking)
         if not self.policy.has_candidates:
-            raise restriction_unsupported(
-                self.policy.name, self.policy.treatment, self.policy.guarantees, candidates, pinned
-            )
+            raise restriction_unsupported(self.policy, candidates=candidates, pinned=pinned)
         items = as_candidates(candidates, n_items=self._counts.n_items)
         pins = None if pinned is None else as_pins(pinned, n_positions=self._counts.n_positions)
         if self._compiled is not None:

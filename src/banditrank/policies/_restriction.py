@@ -1,7 +1,7 @@
 """Restrictions of a ranking: the candidates, and items that are pinned to positions."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from banditrank._checks import check_integer
 from banditrank._compilation import compiled, inlined
 from banditrank.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from banditrank.policies._base import Policy
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -166,23 +169,19 @@ def _load_pins(restriction: Restriction) -> tuple[int, int]:
     return n_pins, last_pin
 
 
-def restriction_unsupported(
-    policy: str,
-    treatment: str,
-    guarantees: Sequence[object],
-    candidates: Candidates | None,
-    pinned: Pins | None,
-) -> InvalidInputError:
-    """Return the error of a policy that cannot restrict its rankings."""
-    field, value = ("pinned", pinned) if candidates is None else ("candidates", candidates)
-    if treatment == "equal-lottery":
+def restriction_unsupported(policy: "Policy", **given: object) -> InvalidInputError:
+    """Return the error of a policy that cannot restrict its rankings, for the first given argument."""
+    field, value = next((name, value) for name, value in given.items() if value is not None)
+    if policy.treatment == "equal-lottery":
         return InvalidInputError(
             field, "must be left out under equal-lottery treatment, which ranks all items", value
         )
-    if guarantees:
+    if policy.guarantees:
         rule = "must be left out if there are guarantees, which lotteries over all items keep"
         return InvalidInputError(field, rule, value)
-    return InvalidInputError(field, f"must be left out for policy {policy}, which ranks all items", value)
+    return InvalidInputError(
+        field, f"must be left out for policy {policy.name}, which ranks all items", value
+    )
 
 
 def restriction_error(restriction: Restriction) -> InvalidInputError:
