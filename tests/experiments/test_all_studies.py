@@ -10,6 +10,8 @@ import pytest
 from helpers.browser import OpenPage
 from helpers.page_measures import images, overhanging, scrolls_sideways
 
+from banditrank._report_page import rendering
+from banditrank._report_page.elements import ReportFigure
 from banditrank.experiments._reproduce import STUDIES, find_studies, reproduce
 
 SIZES = {
@@ -47,10 +49,26 @@ WORDS = {
 """Words on the page, by agreement of a study and answer to a check."""
 
 
+def render_light(figure: ReportFigure, image_format: str, *, dark: bool) -> bytes:  # noqa: ARG001
+    """Render a figure for a light page only; once in each format."""
+    key = (id(figure), image_format)
+    if key not in RENDERED:
+        RENDERED[key] = (figure, RENDER(figure, image_format, dark=False))
+    return RENDERED[key][1]
+
+
+RENDER = rendering._render
+RENDERED: dict[tuple[int, str], tuple[ReportFigure, bytes]] = {}
+
+
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("all")
     with pytest.MonkeyPatch.context() as patch:
+        # Drawing takes most of the time. Figures of dark pages are in depth, and in
+        # compare/test_comparison_report.py.
+        if not pytestconfig.getoption("--campaign"):
+            patch.setattr(rendering, "_render", render_light)
         for study, sizes in SIZES.items():
             sweep = import_module(f"banditrank.experiments._{study}.sweep")
             for name, size in sizes.items():

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -20,12 +21,57 @@ OpenPage = Callable[..., Page]
 expect.set_options(timeout=1000 * TIMEOUT_SECONDS)  # five seconds by default
 
 
+class _SharedBrowser:
+    """Browser for the tests of consecutive modules: starting it takes a second of processor time.
+
+    Attributes
+    ----------
+    is_next
+        Whether the test after the present one needs a browser. It is closed before any other test: while
+        Playwright runs, no test can start an event loop in this thread.
+    """
+
+    def __init__(self) -> None:
+        self.is_next = False
+        self._stack = ExitStack()
+        self._browser: Browser | None = None
+
+    def start(self) -> Browser:
+        if self._browser is None or not self._browser.is_connected():
+            self.close()
+            self._browser = self._stack.enter_context(_started_browser())
+        return self._browser
+
+    def close(self) -> None:
+        self._browser = None
+        self._stack.close()
+
+
+_SHARED = _SharedBrowser()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Note whether the next test needs a browser, before the fixtures of this one end."""
+    _SHARED.is_next = "browser" in getattr(nextitem, "fixturenames", ())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Close the browser if the tests were stopped."""
+    _SHARED.close()
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start a browser for the tests of a module.
+    """Start a browser for the tests of a module, or take that of the module before."""
+    yield _SHARED.start()
+    if not _SHARED.is_next:
+        _SHARED.close()
 
-    Not for longer: while Playwright runs, no test can start an event loop in this thread.
-    """
+
+@contextmanager
+def _started_browser() -> Iterator[Browser]:
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.fail("browser not found: run `make browser`")
@@ -37,8 +83,10 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(
             executable_path=program, args=arguments, timeout=1000 * TIMEOUT_SECONDS
         )
-        yield started
-        started.close()
+        try:
+            yield started
+        finally:
+            started.close()
 
 
 class _Pages:

@@ -115,6 +115,7 @@ def marks(name: str, check: Callable[[MakePolicy], None]) -> list[pytest.MarkDec
     return [pytest.mark.campaign] if is_in_depth else []
 
 
+@pytest.mark.usefixtures("draws")
 @pytest.mark.parametrize(
     ("make_policy", "check"),
     [

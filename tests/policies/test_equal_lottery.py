@@ -210,7 +210,7 @@ def test_invalid_arguments_are_rejected_in_one_line() -> None:
         UCBRank(guarantees=[LeastExposure(0.1, items=["item-1"])], **lottery)
     with pytest.raises(InvalidInputError, match="item must be a name, or a number from 0 to 4, got 5"):
         ThompsonRank(guarantees=(LeastExposure(0.1, items=[5]),), **lottery).start(kdd2012())
-    with pytest.raises(InvalidInputError, match="least exposures must sum to at most 1"):
+    with pytest.raises(InvalidInputError, match="guarantees must have least exposures that sum to at most 1"):
         ThompsonRank(guarantees=(LeastExposure(0.3),), **lottery).start(kdd2012())
     with pytest.raises(InvalidInputError, match="guarantees must be left out for policy random"):
         make_policy("random", guarantees=[LeastExposure(0.1)], **lottery)

@@ -10,7 +10,7 @@ from banditrank.model._click_models import CLICK_MODEL_NAMES, as_click_model
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, BetaRewards
 from banditrank.model._timeline import Timeline
-from banditrank.policies._base import Policy
+from banditrank.policies._base import Policy, Treatment
 from banditrank.policies._catalog import BASELINES, ORDERED_POLICY_NAMES, POLICY_NAMES, make_policy
 from banditrank.policies._violated_assumptions import violated_assumptions
 from banditrank.simulation._simulate import simulate
@@ -42,6 +42,12 @@ CHANGES_MET = [
     for kind in ("turnover", UNNOTICED[number % len(UNNOTICED)])
 ]
 
+PAIRS = (
+    (("window:80", "personalized"), ("discount:80", "equal")),
+    (("window:80", "equal"), ("discount:80", "personalized")),
+)
+"""Memories and treatments of every other policy."""
+
 
 def check_run(policy: Policy, problem: Problem | Timeline, **settings: Any) -> None:
     """Check that two runs are equal, and that the regret of each round is between 0 and K."""
@@ -72,15 +78,23 @@ def test_every_policy_runs_on_changing_problems(name: str, changes: str) -> None
     check_run(policy, make_timeline(ODD, f"{changes}:3", HORIZON), click_model=USERS[name])
 
 
-@pytest.mark.parametrize("name", [*BASELINES, *ORDERED_POLICY_NAMES])
-@pytest.mark.parametrize("memory", ["window:80", "discount:80"])
-def test_every_policy_forgets(name: str, memory: str) -> None:
+# Every policy with each memory and each treatment; with the other two pairs of them in depth.
+@pytest.mark.parametrize(
+    ("name", "memory", "treatment"),
+    [
+        pytest.param(name, memory, treatment, marks=() if is_short else pytest.mark.campaign)
+        for number, name in enumerate([*BASELINES, *ORDERED_POLICY_NAMES])
+        for memory in ("window:80", "discount:80")
+        for treatment in ("personalized", "equal")
+        for is_short in [((memory, treatment) in PAIRS[number % 2])]
+    ],
+)
+def test_every_policy_forgets(name: str, memory: str, treatment: Treatment) -> None:
     problem = make_timeline(ODD, "turnover:2", HORIZON)
-    for treatment in ("personalized", "equal"):
-        policy = make_policy(
-            name, ODD, treatment=treatment, memory=memory, click_model=USERS[name], horizon=HORIZON
-        )
-        check_run(policy, problem, click_model=USERS[name])
+    policy = make_policy(
+        name, ODD, treatment=treatment, memory=memory, click_model=USERS[name], horizon=HORIZON
+    )
+    check_run(policy, problem, click_model=USERS[name])
 
 
 @pytest.mark.parametrize("name", ["pbm-ucb", "uni-rank"])  # learns from counts; from statistics of its own

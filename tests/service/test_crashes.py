@@ -12,13 +12,13 @@ from campaigns.crashes import SET_UPS, STORES, crash, kills_of, left_running
 from campaigns.service_process import ServiceProcess
 from helpers.servers import PostgresServer, RedisServer
 
+LONG = pytest.param(4, 8, marks=pytest.mark.campaign)
+
 # A service takes a second of the processor to restart; the second kill is that of the store's server.
-run_lengths = pytest.mark.parametrize(
-    ("kills", "clients"), [(2, 4), pytest.param(4, 8, marks=pytest.mark.campaign)], ids=["short", "long"]
-)
+run_lengths = pytest.mark.parametrize(("kills", "clients"), [(2, 4), LONG], ids=["short", "long"])
 
 
-@run_lengths
+@pytest.mark.parametrize(("kills", "clients"), [(1, 4), LONG], ids=["short", "long"])
 def test_one_service_on_sqlite(tmp_path: Path, kills: int, clients: int) -> None:
     outcome = crash(f"sqlite:{tmp_path / 'store.db'}", kills=kills, clients=clients)
     assert outcome.acknowledged > 0

@@ -100,9 +100,11 @@ class Users:
         return ITEMS[numbers[k]] if likes[k] else None
 
 
-# 12 runs of 150 rounds reject a service with 1.5 times the regret with a power of 0.90.
+# The relative spread of the regret hardly depends on the rounds, so many short runs are better than few long
+# ones: 16 runs of 60 rounds reject a service with 1.5 times the regret with a power of 0.84 and 0.90, and one
+# that does not learn with 1.00. Long runs also notice if learning slows down later.
 @pytest.mark.parametrize("click_model", ["single-look", "position-based"])
-@pytest.mark.parametrize(("rounds", "runs"), [(150, 12), pytest.param(500, 8, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize(("rounds", "runs"), [(60, 16), pytest.param(500, 8, marks=pytest.mark.campaign)])
 def test_regret_has_the_simulators_distribution(
     monkeypatch: pytest.MonkeyPatch, rounds: int, runs: int, click_model: str
 ) -> None:

@@ -17,6 +17,7 @@ from banditrank.policies.baselines._ranked_bandits import RankedBandits
 from banditrank.testing._policies import (
     POLICY_CHECKS,
     MakePolicy,
+    check_equal_treatment_ignores_user_types,
     check_rankings_are_valid,
     check_relabelling_items,
     check_relabelling_user_types,
@@ -48,10 +49,14 @@ OF_ORDER = {check_rankings_are_valid, check_relabelling_user_types}
 # Each draw takes a run of the optimiser or of the sampler.
 SLOW = {"pmed personalized", "pb-mhb personalized"}
 RELABELLING = {check_relabelling_items, check_relabelling_user_types}
+# Baselines have no lotteries of their own: equal-lottery treatment is equal treatment.
+OF_TREATMENT = {check_rankings_are_valid, check_equal_treatment_ignores_user_types}
 
 
 def marks(name: str, check: Callable[[MakePolicy], None]) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.campaign] if name in SLOW and check in RELABELLING else []
+    is_slow = name in SLOW and check in RELABELLING
+    is_again = name.endswith(" equal-lottery") and check not in OF_TREATMENT
+    return [pytest.mark.campaign] if is_slow or is_again else []
 
 
 CASES = [
@@ -62,6 +67,7 @@ CASES = [
 ]
 
 
+@pytest.mark.usefixtures("draws")
 @pytest.mark.parametrize(("make_policy", "check"), CASES)
 def test_policy_conforms(make_policy: MakePolicy, check: Callable[[MakePolicy], None]) -> None:
     check(make_policy)
