@@ -1,6 +1,7 @@
 """Objects have an HTML form in notebooks: compact, escaped, and readable on light and dark backgrounds."""
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
@@ -148,17 +149,17 @@ def test_a_result_without_replications_can_be_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "thing",
+    "make",
     [
-        hostile_problem(),
-        solve(hostile_problem()),
-        simulate(Hostile(), hostile_problem(), 50, 1),
-        simulate("random", make_timeline(hostile_problem(), "item-jumps:1", horizon=50), 50, 1),
+        hostile_problem,
+        lambda: solve(hostile_problem()),
+        lambda: simulate(Hostile(), hostile_problem(), 50, 1),
+        lambda: simulate("random", make_timeline(hostile_problem(), "item-jumps:1", horizon=50), 50, 1),
     ],
     ids=["problem", "solution", "result", "timeline"],
 )
-def test_names_are_text_and_never_markup(thing: Problem | Solution | SimulationResult) -> None:
-    assert HOSTILE[:30] in "".join(read(thing).texts)  # `Reader` accepts no other elements or attributes
+def test_names_are_text_and_never_markup(make: Callable[[], Problem | Solution | SimulationResult]) -> None:
+    assert HOSTILE[:30] in "".join(read(make()).texts)  # `Reader` accepts no other elements or attributes
 
 
 @pytest.mark.parametrize("kind", ["problem", "counts", "estimates", "solution"])
@@ -182,10 +183,10 @@ def test_a_long_name_is_shortened() -> None:
 
 
 @pytest.mark.parametrize(
-    "thing", [kdd2012(), small_counts(), solve(kdd2012())], ids=lambda one: str(type(one))
+    "make", [kdd2012, small_counts, lambda: solve(kdd2012())], ids=["problem", "counts", "solution"]
 )
-def test_colours_suit_light_and_dark_backgrounds(thing: Problem | Counts | Solution) -> None:
-    html = thing._repr_html_()
+def test_colours_suit_light_and_dark_backgrounds(make: Callable[[], Problem | Counts | Solution]) -> None:
+    html = make()._repr_html_()
     assert not re.search(r"[^-]color:", html)  # text has the notebook's colour
     backgrounds = set(re.findall(r"background: ([^;\"]+)", html))
     for background in backgrounds - {"none"}:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,10 +69,13 @@ def test_a_problem_is_written_and_solved(capsys: pytest.CaptureFixture, log: Log
     status, output, _ = run(capsys, "log", "fit", log("cube"), "-o", "problem.toml", "--json", "fit.json")
     assert status == 0
     assert output.splitlines()[0].startswith("The log ")  # the verdict comes first
-    assert "problem.toml: problem of the position-based model" in output
+    said = re.search(
+        r"problem.toml: problem of the position-based model; its click rates are .* by ([\d.]+)", output
+    )
     problem = Problem.load("problem.toml")
     assert (problem.user_types, problem.n_items, problem.n_positions) == (SEGMENTS, 5, 3)
-    types = json.loads(Path("fit.json").read_text())["fit"]["user_types"]
+    document = json.loads(Path("fit.json").read_text())
+    types = document["fit"]["user_types"]
     worth, appeal = (
         np.array([[one["estimate"] for one in user_type[kind]] for user_type in types])
         for kind in ("positions", "items")
@@ -80,6 +84,8 @@ def test_a_problem_is_written_and_solved(capsys: pytest.CaptureFixture, log: Log
     rates = problem.position_preferences[:, :, None] * problem.item_means[:, None]
     expected = worth[:, :, None] * appeal[:, None] / worth.sum(axis=1).max()
     assert rates == pytest.approx(expected, rel=1e-6)
+    assert document["problem"]["scale"] == pytest.approx(worth.sum(axis=1).max())
+    assert float(said[1]) == pytest.approx(worth.sum(axis=1).max(), rel=1e-5)
     assert run(capsys, "solve", "problem.toml")[0] == 0
 
 
@@ -87,6 +93,13 @@ def test_items_positions_and_dates_are_selected(capsys: pytest.CaptureFixture, l
     _, output, _ = run(capsys, "log", "fit", log("cube"), "--items", "4", "--positions", "1-2", "--json", "-")
     fit = json.loads(output)["fit"]["user_types"][0]
     assert (len(fit["items"]), len(fit["positions"])) == (4, 2)
+    part = ["--items", "4", "--positions", "1-2", "--since", "2026-03-02"]
+    run(capsys, "log", "count", log("clicks.csv"), *part, "-o", "part", "--json", "-")
+    assert load_cube("part").metadata["selection"] == [
+        "the 4 most shown of 5 items",
+        "positions 1 to 2",
+        "from 2026-03-02",
+    ]
     _, output, _ = run(
         capsys,
         "log",
@@ -103,12 +116,50 @@ def test_items_positions_and_dates_are_selected(capsys: pytest.CaptureFixture, l
     assert displays == 3 * 750
 
 
+def test_compilation_is_announced(
+    capsys: pytest.CaptureFixture, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compile_anew(*_: object) -> tuple:
+        def formula() -> int:
+            return 1
+
+        formula.__module__ = "banditrank.estimators._click_models._rank_one_tables"
+        numba.njit(formula)()
+        return ()
+
+    monkeypatch.setattr("banditrank.logs._diagnosis._plan_all_swaps", compile_anew)
+    _, output, complaint = run(
+        capsys, "log", "diagnose", log("cube"), "--json", "-", is_announcement_kept=True
+    )
+    assert json.loads(output)["swaps"] == []
+    assert "banditrank: compiling the click models (first use, may take a minute)\n" in complaint
+
+
+def test_drift_is_looked_for_if_the_time_is_guessed(capsys: pytest.CaptureFixture, log: Log) -> None:
+    _, output, said = run(capsys, "log", "diagnose", log("clicks.csv"), "--json", "-")
+    assert "time date" in said
+    assert json.loads(output)["drift"]["n_periods"] == 4
+    _, output, _ = run(capsys, "log", "diagnose", log("clicks.csv"), "--without", "time", "--json", "-")
+    assert json.loads(output)["drift"]["n_periods"] == 1
+
+
 def test_user_types_are_assessed(capsys: pytest.CaptureFixture, log: Log) -> None:
     status, output, _ = run(capsys, "log", "types", log("cube"))
     assert status == 0
     assert "Tell user types apart by segment." in output
     _, output, _ = run(capsys, "log", "types", log("cube"), "--json", "-")
     assert json.loads(output)["recommended"] == ["segment"]
+
+
+def test_user_types_of_a_fixed_layout_are_assessed_without_rankings(
+    capsys: pytest.CaptureFixture, log: Log
+) -> None:
+    status, output, _ = run(capsys, "log", "types", log("fixed"), "--json", "types.json")
+    assert status == 0
+    assert "one ranking serves all cannot be known" in " ".join(output.split())
+    assert "not identified" in output
+    (column,) = json.loads(Path("types.json").read_text())["columns"]
+    assert (column["clicks_gained"], column["clicks_interval"]) == (None, [None, None])
 
 
 def test_rankings_are_evaluated(capsys: pytest.CaptureFixture, log: Log) -> None:
@@ -165,11 +216,29 @@ def test_a_surface_starts_learned(capsys: pytest.CaptureFixture, log: Log) -> No
     status, output, _ = run(capsys, "log", "warm-start", log("cube"), *settings, "-o", "home.json")
     assert status == 0
     assert "starts with 500 visits" in output
+    assert output.endswith("Create the surface with: banditrank state import home.json\n")
     assert run(capsys, "state", "import", "home.json", "--store", "sqlite:imported.db")[0] == 0
-    assert run(capsys, "log", "warm-start", log("cube"), *settings, "--store", "sqlite:home.db")[0] == 0
+    status, output, _ = run(capsys, "log", "warm-start", log("cube"), *settings, "--store", "sqlite:home.db")
+    assert status == 0
+    assert output.endswith("Serve it with: banditrank serve --store sqlite:home.db\n")
     shown = [run(capsys, "state", "show", "--store", f"sqlite:{name}.db")[1] for name in ("imported", "home")]
     assert shown[0] == shown[1]
     assert re.search(r"home +500 +5 ", shown[0])
+
+
+def test_a_surface_does_not_start_from_a_log_without_click_rates(
+    capsys: pytest.CaptureFixture, log: Log
+) -> None:
+    for name, rule in (("none", "must have clicks"), ("all", "must have displays without a click")):
+        refused = ["log", "warm-start", log(name), "--surface", "home", "-o", "home.json"]
+        check_refusal(capsys, refused, f"log {rule} to start a surface")
+        assert not Path("home.json").exists()
+    status, _, said = run(capsys, "log", "warm-start", log("fixed"), "--surface", "home", "-o", "home.json")
+    assert (status, Path("home.json").exists()) == (0, True)
+    assert said == (
+        "banditrank: warning: no item was shown at two positions (a fixed layout): the surface cannot tell "
+        "positions from items until it has shown items elsewhere\n"
+    )
 
 
 def test_a_policy_is_replayed(capsys: pytest.CaptureFixture, log: Log) -> None:
@@ -178,6 +247,47 @@ def test_a_policy_is_replayed(capsys: pytest.CaptureFixture, log: Log) -> None:
     )
     assert status == 0
     assert json.loads(output)["rounds"] == 200
+
+
+@pytest.mark.parametrize("name", ["all", "none"])
+def test_a_log_without_click_rates_is_not_replayed(
+    capsys: pytest.CaptureFixture, log: Log, name: str
+) -> None:
+    given = ["log", "replay", log(name), "--policy", "random", "--rounds", "10"]
+    status, output, _ = run(capsys, *given, "--json", "replay.json")
+    assert (status, "clicks per visit" in output) == (0, False)
+    assert "random is not replayed: without click rates no policy learns." in output
+    document = json.loads(Path("replay.json").read_text())
+    assert TRAPS[name][1] in document["withheld"]
+    assert "clicks_per_visit" not in document
+    assert json.loads(run(capsys, *given, "--json", "-")[1]) == document
+
+
+def test_visits_need_no_id_if_each_is_a_row(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    """Rankings, click model and worth of positions of rows without an id are those of rows with one."""
+    visits = simulate_visits(PROBLEM, "uniform", 4000, "position-based", np.random.default_rng(3))
+    file = tmp_path / "wide.csv"
+    with file.open("w") as lines:
+        lines.write("visit,segment,item_1,item_2,item_3,clicked_item\n")
+        for n, (one, shown, clicked) in enumerate(
+            zip(visits.user_type, visits.items, visits.clicks, strict=True)
+        ):
+            items = ",".join(map(str, shown))
+            lines.write(f"{n},{one},{items},{'|'.join(map(str, shown[clicked > 0]))}\n")
+    fits = []
+    for options in ([], ["--without", "session"]):
+        status, output, _ = run(capsys, "log", "fit", str(file), *options, "--json", "-")
+        assert status == 0
+        fits.append(json.loads(output)["fit"])
+    assert fits[0]["model"] == fits[1]["model"] == "position-based"
+    for one, other in zip(*(fit["user_types"] for fit in fits), strict=True):
+        assert [k["estimate"] for k in other["positions"]] == pytest.approx(
+            [k["estimate"] for k in one["positions"]], abs=1e-6
+        )
+    given = ["--without", "session", "--ranking", "personalized", "--json", "-"]
+    status, output, _ = run(capsys, "log", "evaluate", str(file), *given)
+    assert status == 0
+    assert json.loads(output)["evaluation"]["targets"][0]["value"]["value"] > 0
 
 
 # Words that the diagnosis must say, and its exit status.
@@ -190,6 +300,13 @@ TRAPS = {
     "shuffled": (1, "Clicks do not depend on the position"),
 }
 WITHOUT_ITEMS = ("all", "none")
+ADVICE = {
+    "fixed": "show the swaps of items that banditrank log diagnose lists",
+    "single": "it takes two positions or more",
+    "all": "check the column of clicks",
+    "none": "check the column of clicks",
+    "shuffled": "check the column of positions",
+}
 
 
 @pytest.mark.parametrize("name", TRAPS)
@@ -215,6 +332,7 @@ def test_what_cannot_be_known_is_no_number(capsys: pytest.CaptureFixture, log: L
     status, _, complaint = run(capsys, *check_problem)
     assert (status, Path("problem.toml").exists()) == (2, False)
     assert "is not identified" in complaint
+    assert f"to make a problem: {ADVICE[name]}" in complaint
 
 
 @pytest.mark.parametrize("name", ["fixed", "all", "none"])
@@ -231,6 +349,14 @@ def test_rankings_are_not_learned_from_logs_that_cannot_tell(
     assert known == ([] if name in WITHOUT_ITEMS else ["current"])
 
 
+def test_rankings_are_not_learned_from_fewer_items_than_positions(
+    capsys: pytest.CaptureFixture, log: Log
+) -> None:
+    status, output, _ = run(capsys, "log", "evaluate", log("alone"))
+    assert status == 0
+    assert "personalized, equal: not identified. The log has 2 items for 3 positions" in output
+
+
 def test_items_of_a_single_position_are_ranked(capsys: pytest.CaptureFixture, log: Log) -> None:
     status, output, _ = run(capsys, "log", "evaluate", log("single"), "--json", "values.json")
     assert status == 0
@@ -242,6 +368,19 @@ def test_items_of_a_single_position_are_ranked(capsys: pytest.CaptureFixture, lo
     best = [f"item-{1 + j}" for j in (counts.rewards / counts.displays)[:, :, 0].argmax(axis=1)]
     assert [items for (items,) in values["personalized"]["rankings"].values()] == best
     assert values["personalized"]["value"]["value"] > values["current"]["value"]["value"]
+
+
+def test_rankings_are_learned_if_positions_make_no_difference(
+    capsys: pytest.CaptureFixture, log: Log
+) -> None:
+    status, output, _ = run(capsys, "log", "evaluate", log("shuffled"), "--json", "values.json")
+    assert status == 0
+    assert "Check it before using the worth of positions or rankings" in output
+    assert "Price of equality" in output
+    evaluation = json.loads(Path("values.json").read_text())["evaluation"]
+    assert evaluation["withheld"] == {}
+    values = {one["name"]: one["value"]["value"] for one in evaluation["targets"]}
+    assert values["personalized"] > values["current"]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +398,8 @@ def test_items_of_a_single_position_are_ranked(capsys: pytest.CaptureFixture, lo
         (["fit", "CUBE", "--since", "2027-01-01"], "--since must leave periods of the cube"),
         (["count", "CUBE", "-o", "new"], "must be files of a log, not a cube"),
         (["diagnose", "CUBE", "--target", "ten"], "--target must be a percentage such as 10%, got 'ten'"),
-        (["types", "CUBE", "--among", "country"], "country"),
+        (["types", "CUBE", "--among", "country"], "--among must be segment, got 'country'"),
+        (["warm-start", "CUBE", "--surface", "A b", "-o", "a.json"], "--surface must be up to 64 of a-z"),
         (["evaluate", "CUBE", "--ranking", "best"], "--ranking must be one of .*, got 'best'"),
         (
             ["evaluate", "CUBE", "--ranking", "equal:nush"],

@@ -140,6 +140,37 @@ def test_unknown_folds_are_split_at_random() -> None:
     assert cube.split_folds(np.random.default_rng(0)) is cube
 
 
+def test_visits_without_an_id_are_in_the_fold_of_their_displays() -> None:
+    types, items, clicks, _, _ = draw(8, 400)
+    cube = ClickCube.from_visits(types, items, clicks)
+    parts = (
+        part._replace(fold=np.full_like(part.fold, UNKNOWN)) for part in (cube.cells, cube.visits, cube.lists)
+    )
+    cells, visits, lists = parts
+    unknown = replace(cube, cells=cells, visits=visits, lists=lists).regroup(cube.type_columns)
+    split = unknown.split_folds(np.random.default_rng(0))
+    assert split.n_visits == pytest.approx(400)
+    assert split.lists.visits.sum() == 400
+    assert all(split.select(folds=[fold]).has_visits for fold in range(20))
+    displays, clicked = (split.table_by_fold(values) for values in (split.cells.displays, split.cells.clicks))
+    expected = np.zeros((2, *displays.shape))
+    for fold, user_type, shown, bits, n in zip(*split.lists, strict=True):
+        for position in np.flatnonzero(shown >= 0):
+            cell = (fold, user_type, shown[position], position)
+            expected[0][cell] += n
+            expected[1][cell] += n * (bits >> position & 1)
+    np.testing.assert_allclose(displays, expected[0])
+    np.testing.assert_allclose(clicked, expected[1])
+
+
+def test_periods_are_merged() -> None:
+    types, items, clicks, _, _ = draw(9, 200)
+    cube = ClickCube.from_visits(types, items, clicks)
+    assert cube.merge_periods() is cube
+    two = ClickCube.from_visits(types, items, clicks, period=np.arange(200) % 2, periods=["a", "b"])
+    assert_equal(two.merge_periods(), cube)
+
+
 def test_a_saved_cube_is_loaded_as_it_was(tmp_path: Path) -> None:
     cube = replace(cube_of(draw(5)), metadata={"rows": {"counted": 3}, "note": "é"})
     cube.save(tmp_path / "cube")

@@ -24,6 +24,7 @@ from banditrank.policies.schedules import constant
 EXPLORES = GreedyRank(schedule=constant(coefficient=1.0))  # shows items in turn, at all positions
 LEARNS = ThompsonRank(click_model="position-based")
 RARE = Problem([1.0], [[0.5, 0.3, 0.2]], [[0.05, 0.04, 0.03, 0.02]])
+TIED, CLOSE = [1 / 3, 1 / 3, 1 / 3], [0.35, 0.34, 0.31]  # preferences
 LEVEL = 0.9
 
 
@@ -137,10 +138,10 @@ def test_a_factor_maximises_its_part_of_the_likelihood(
 @pytest.mark.parametrize(
     ("problem", "horizon"),
     [
-        (kdd2012(), 1000),
+        pytest.param(kdd2012(), 1000, marks=pytest.mark.campaign),
         (make_problem("random", n_user_types=2, n_items=8, n_positions=3, seed=4), 1000),
         (RARE, 500),  # 35 clicks in all
-        (RARE, 5000),
+        pytest.param(RARE, 5000, marks=pytest.mark.campaign),
     ],
     ids=["kdd", "random", "35 clicks", "350 clicks"],
 )
@@ -159,10 +160,17 @@ def test_intervals_have_the_stated_coverage(problem: Problem, horizon: int) -> N
     assert items.mean() <= 0.965
 
 
-@pytest.mark.parametrize("preferences", [[1 / 3, 1 / 3, 1 / 3], [0.35, 0.34, 0.31]], ids=["tied", "close"])
-@pytest.mark.parametrize("horizon", [200, 3000])
+@pytest.mark.parametrize(
+    ("horizon", "preferences"),
+    [
+        pytest.param(200, CLOSE, id="200-close"),
+        pytest.param(3000, TIED, id="3000-tied"),
+        pytest.param(200, TIED, id="200-tied", marks=pytest.mark.campaign),
+        pytest.param(3000, CLOSE, id="3000-close", marks=pytest.mark.campaign),
+    ],
+)
 def test_intervals_cover_where_the_most_looked_at_position_is_uncertain(
-    preferences: list[float], horizon: int
+    horizon: int, preferences: list[float]
 ) -> None:
     # As above, but unions over candidates may cover more. True coverages of at least 0.9 are below 0.83 in
     # 400 runs with a probability below 1e-5 each.

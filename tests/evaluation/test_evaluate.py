@@ -32,6 +32,14 @@ def test_the_current_policy_has_the_clicks_of_the_log(cube: ClickCube, evaluatio
     assert target.rankings == ()
 
 
+def test_the_current_policy_has_the_clicks_on_items_and_positions_that_are_kept(cube: ClickCube) -> None:
+    for part in (cube.select(items=[0, 1, 2]), cube.select(n_positions=2)):
+        target = evaluate(part, ["current"], click_model="position-based")["current"]
+        assert target.value.value == pytest.approx(part.cells.clicks.sum() / part.n_visits)
+        values = [estimate.total.value for estimate in target.estimates.values()]
+        assert values == pytest.approx([target.value.value] * 4, rel=0.02)
+
+
 def test_learned_targets_are_cross_fitted_and_contain_the_truth(evaluation: Evaluation) -> None:
     target = evaluation["personalized"]
     assert target.is_cross_fitted
@@ -45,6 +53,14 @@ def test_the_price_of_equality_has_an_interval_around_it(evaluation: Evaluation)
     (price,) = evaluation.prices
     assert (price.target, price.reference, price.estimator) == ("equal:utilitarian", "personalized", "model")
     assert price.low < price.price < price.high < 1
+
+
+def test_targets_are_found_by_name_and_by_what_was_given(evaluation: Evaluation) -> None:
+    assert evaluation["equal"] is evaluation["equal:utilitarian"]
+    with pytest.raises(
+        UnknownNameError, match="must be one of current, personalized, equal:utilitarian, 0, 1, 2"
+    ):
+        evaluation["equal:nash"]
 
 
 def test_frames_json_and_text_have_every_target(evaluation: Evaluation) -> None:
@@ -154,6 +170,16 @@ def test_a_log_without_visits_and_folds_is_evaluated_by_cells_and_positions() ->
     assert result["personalized"].value.value > result["current"].value.value
     with pytest.raises(InvalidInputError, match="must not be user-browsing for a log without visits"):
         evaluate(bare, click_model="user-browsing")
+
+
+def test_nothing_is_learned_from_a_log_with_fewer_items_than_positions() -> None:
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile([0, 1, -1], (400, 1)), axis=1)
+    few = ClickCube.from_visits(np.zeros(400), items, (rng.random(items.shape) < 0.4) & (items >= 0))
+    rule = "must not be learned from a log with 2 items for 3 positions"
+    for target in ("personalized", "equal", "thompson-rank"):
+        with pytest.raises(InvalidInputError, match=rule):
+            evaluate(few, [target])
 
 
 def test_a_model_that_does_not_fit_gives_way_to_cells() -> None:

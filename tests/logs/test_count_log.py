@@ -615,8 +615,40 @@ def test_malformed_objects_are_refused_with_their_line_or_dropped(
 
 def test_a_log_of_malformed_rows_only_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("5\n[1]\n")
-    with pytest.raises(InvalidInputError, match="log must have a row that is counted, got '2 rows'"):
+    reasons = r"0 of 2 rows: 2 line is not a JSON object \(first: log.jsonl line 1\)"
+    with pytest.raises(InvalidInputError, match=f"log must have a row that is counted, got '{reasons}'"):
         count(tmp_path / "log.jsonl", bad_rows="drop")
+    (tmp_path / "array.jsonl").write_text('[{"item": "a", "slot": 1, "clicked": 0}]\n')
+    with pytest.raises(InvalidInputError, match=r"array\.jsonl line 1 must be a JSON object, not an array"):
+        count(tmp_path / "array.jsonl")
+
+
+@pytest.mark.parametrize("value", ['{"id": 7}', '["b"]'])
+def test_nested_values_are_no_names(tmp_path: Path, value: str) -> None:
+    rows = [f'{{"item": {item}, "segment": "new", "slot": 1, "clicked": 0}}\n' for item in ('"a"', value, 8)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(rows))
+    with pytest.raises(
+        InvalidInputError, match=r"log\.jsonl line 2: item must be a non-empty printable string"
+    ):
+        count(path)
+    cube = count(path, bad_rows="drop")
+    assert cube.items == ("8", "a")
+    assert cube.metadata["rows"] == {"counted": 2, "item is not a printable name": 1}
+    path.write_text(rows[1])
+    for bad_rows in ("refuse", "drop"):
+        with pytest.raises(InvalidInputError, match="item column must hold names, not objects or lists"):
+            count(path, bad_rows=bad_rows)
+    swapped = pd.DataFrame({"item": ["a"], "segment": [{"id": 7}], "slot": [1], "clicked": [0]})
+    with pytest.raises(InvalidInputError, match="user_type column must hold names"):
+        count(swapped)
+
+
+@pytest.mark.parametrize("name", ["log.csv.gz", "log.jsonl.gz"])
+def test_compressed_files_without_content_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(b""))
+    with pytest.raises(InvalidInputError, match=f"log must not be empty, got .*{name}"):
+        count(tmp_path / name)
 
 
 def test_a_late_value_of_another_type_is_a_bad_row(tmp_path: Path) -> None:
@@ -648,3 +680,19 @@ def test_files_of_text_may_have_their_columns_in_another_order(tmp_path: Path) -
 def test_propensities_whose_squares_are_no_numbers_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="propensity must be at least 1e-100"):
         count(LOG.assign(propensity=1e-300))
+
+
+def test_guessed_times_make_periods_if_asked_for() -> None:
+    log = LOG.drop(columns=["ts"])
+    days = pd.Series(np.arange(len(log)) * 10 // len(log), index=log.index)
+    for step, period, n_periods in ((1, "day", 10), (20, "week", 10), (400, "month", 10)):
+        moments = pd.Timestamp("2020-01-06") + pd.to_timedelta(days * step, unit="D")
+        dated = log.drop(columns=["session"], errors="ignore").assign(date=moments.dt.strftime("%Y-%m-%d"))
+        assert count(dated).periods == ("all",)
+        cube = count(dated, period="auto")
+        assert (cube.metadata["period"], len(cube.periods)) == (period, n_periods)
+    assert count(log, period="auto").periods == ("all",)
+    names = log.assign(day="Monday")
+    cube = count(names, period="auto")
+    assert (cube.periods, cube.metadata["rows"]) == (("all",), {"counted": len(log)})
+    assert "column day was guessed to be the time" in " ".join(cube.metadata["warnings"])

@@ -11,6 +11,9 @@ from helpers.simulated_logs import make_log_problem, simulate_visits
 
 from banditrank import InvalidInputError, LogDiagnosis, diagnose
 from banditrank.counts._click_cube import ClickCube
+from banditrank.estimators import fit_click_model
+from banditrank.estimators._click_models._selection import ClickModelSelection
+from banditrank.logs import withhold_estimates
 
 N = 6000
 PROBLEM = make_log_problem()
@@ -105,7 +108,7 @@ def test_the_proposed_swaps_make_positions_known() -> None:
         parts.append(ClickCube.from_visits(np.zeros(swap.n_visits), items, clicks, **names).regroup([]))
     after = diagnose(sum(parts[1:], parts[0]))
     assert after.severity != "unknowable"
-    assert after.user_types[0].half_widths.max() < np.log(1.3)
+    assert after.user_types[0].half_widths.max() < np.log(1.12)
 
 
 def test_a_single_position_says_nothing_about_positions() -> None:
@@ -155,17 +158,52 @@ def test_a_small_log_says_how_much_more_data_it_takes() -> None:
     assert 8 < ratio < 32, "the factor is inversely proportional to the data"
 
 
-def test_swaps_are_mentioned_only_if_they_are_listed() -> None:
-    # Of three user types, each with four imprecise positions, six swaps are listed.
-    problem = make_log_problem(0, n_user_types=3)
+def test_all_swaps_are_planned_and_the_first_are_listed() -> None:
+    # Of four user types, each with four imprecise positions, ten swaps are listed.
+    problem = make_log_problem(0, n_user_types=4)
     visits = simulate_visits(problem, "uniform", 900, "position-based", np.random.default_rng(0))
     diagnosis = diagnose(visits.cube())
-    swapped = {swap.user_type for swap in diagnosis.swaps}
+    assert len(diagnosis.swaps) > 10
+    assert len(diagnosis.to_dict()["swaps"]) == len(diagnosis.swaps)
+    more = len(diagnosis.swaps) - 10
+    assert f"{more} more swaps, which the JSON output lists" in diagnosis.summary()
+    listed = {swap.user_type for swap in diagnosis.swaps[:10]}
     imprecise = [one for one in diagnosis.findings if one.code == "imprecise"]
-    assert 0 < len(swapped) < len(imprecise)
+    assert 0 < len(listed) < len(imprecise) == 4
     for finding in imprecise:
         name = finding.text.partition(":")[0].removeprefix("User type ")
-        assert ("or the swaps below" in finding.text) == (name in swapped)
+        assert ("or the swaps below" in finding.text) == (name in listed)
+        assert "as much data in total, or the swaps" in finding.text
+
+
+def test_positions_that_are_known_need_no_swap() -> None:
+    # Positions 1 and 2 are known well, and so are 3 and 4: one swap connects them.
+    rng = np.random.default_rng(0)
+    n, first, second = 40_000, rng.random(40_000) < 0.5, rng.random(40_000) < 0.5
+    items = np.column_stack([np.where(first, 0, 1), np.where(first, 1, 0)])
+    items = np.column_stack([items, np.where(second, 2, 3), np.where(second, 3, 2)])
+    rates = [0.4, 0.3, 0.25, 0.2]
+    cube = ClickCube.from_visits(np.zeros(n), items, rng.random((n, 4)) < rates)
+    (swap,) = diagnose(cube).swaps
+    assert {swap.first_position, swap.second_position} == {0, 2}
+    swapped = items[: swap.n_visits].copy()
+    swapped[:, [swap.first_position, swap.second_position]] = items[
+        : swap.n_visits, [swap.second_position, swap.first_position]
+    ]
+    swapped_clicks = rng.random(swapped.shape) < rates
+    after = diagnose(cube + ClickCube.from_visits(np.zeros(swap.n_visits), swapped, swapped_clicks))
+    assert not after.swaps
+    assert after.user_types[0].data_factor < 1.1
+    # A position that few visits reached, beside three that are known, is the only one to swap.
+    items = np.argsort(rng.random((n, 4)), axis=1)
+    items[600:, 3] = -1
+    clicks = (rng.random((n, 4)) < rates) & (items >= 0)
+    swaps = diagnose(ClickCube.from_visits(np.zeros(n), items, clicks)).swaps
+    assert [swap.second_position for swap in swaps] == [3]
+    # A position that is never clicked has no swap: only a bound is known, however many visits see it.
+    clicks[:, 3] = False
+    diagnosis = diagnose(ClickCube.from_visits(np.zeros(n), items, clicks))
+    assert (codes(diagnosis)[0], diagnosis.swaps) == ("unclicked-position", ())
 
 
 def test_bad_rows_and_busy_users_are_findings() -> None:
@@ -265,3 +303,24 @@ def test_invalid_arguments_are_rejected() -> None:
         diagnose(simulated(100), target=0.0)
     with pytest.raises(InvalidInputError, match="must have displays"):
         diagnose(simulated(100).select(folds=[]))
+
+
+def test_positions_that_cannot_be_compared_are_withheld_if_the_model_is_an_assumption() -> None:
+    """Two items at positions 1 and 2, two others at 3: only a cascade knows the worth of all three."""
+    rng = np.random.default_rng(0)
+    items = np.column_stack([rng.permuted(np.tile([0, 1], (60, 1)), axis=1), 2 + np.arange(60) % 2])
+    wanted = rng.random((60, 3)) < 0.3
+    clicks = wanted & (wanted.cumsum(axis=1) == 1)
+    cube = ClickCube.from_visits(np.zeros(60), items, clicks)
+    diagnosis = diagnose(cube)
+    assert diagnosis.user_types[0].is_position_known.tolist() == [True, True, False]
+    assert "position 3 cannot be compared with them" in diagnosis.summary()
+    chosen = fit_click_model(cube, "cascade")
+    assert np.isfinite(withhold_estimates(chosen, diagnosis).position_worth).all()
+    selection = ClickModelSelection(
+        "cascade", is_sure=False, describing_model="cascade", statement="", candidates=(), held_out=None
+    )
+    for is_sure in (False, True):
+        fit = replace(chosen, selection=replace(selection, is_sure=is_sure))
+        worth = withhold_estimates(fit, diagnosis).position_worth
+        assert np.isfinite(worth)[0].tolist() == [True, True, is_sure]

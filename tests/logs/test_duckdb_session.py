@@ -82,3 +82,13 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     message = "temporary_directory must have free space for data that exceeds memory_limit, got "
     with pytest.raises(InvalidInputError, match=message):
         session.run("SELECT 1")
+
+
+def test_an_extension_that_cannot_be_installed_is_named() -> None:
+    message = (
+        "An error occurred while trying to automatically install the required extension 'httpfs:\nFailed"
+    )
+    with open_session(threads=1) as session, pytest.raises(BanditRankError) as caught:
+        session.run(f"SELECT error('{message.replace(chr(39), chr(39) * 2)}')")
+    wanted = "DuckDB could not install its extension httpfs, which this address needs"
+    assert str(caught.value) == f"reading the log failed: {wanted}"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -95,6 +96,38 @@ def test_the_page_loads_nothing_and_escapes_names(page: Path) -> None:
     assert "<script" not in source
     assert all(address.startswith("data:") for address in re.findall(r'src="([^"]*)"', source))
     assert not [link for link in re.findall(r'href="([^"]*)"', source) if re.match(r"\w+:|//", link)][1:]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [({"period": "day"}, "The log has a single day: drift"), ({}, "Count it with a time column (--time).")],
+)
+def test_the_page_says_why_drift_cannot_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metadata: dict[str, str], said: str
+) -> None:
+    monkeypatch.setattr(_report, "render_figure", lambda figure: RenderedFigure(figure, b"", b"", b""))
+    log_report(replace(make_cube("fixed").merge_periods(), metadata=metadata)).save(tmp_path / "report.html")
+    assert said in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_page_says_what_it_is_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_report, "render_figure", lambda figure: RenderedFigure(figure, b"", b"", b""))
+    selection = ["the 5 most shown of 9 items", "positions 1 to 3", "from 2026-03-01"]
+    cube = replace(make_cube("fixed"), metadata={"period": "day", "selection": selection})
+    log_report(cube).save(tmp_path / "report.html")
+    text = " ".join(re.sub(r"<[^>]*>|\s+", " ", (tmp_path / "report.html").read_text()).split())
+    assert "Days 2026-03-01 to 2026-03-03" in text
+    assert "Part of the log: the 5 most shown of 9 items; positions 1 to 3; from 2026-03-01." in text
+    assert (
+        "No change was found in any of 6 pairs of an item and a user type with enough clicks over the 3 days."
+        in text
+    )
+
+
+def test_tables_are_not_cut_at_1200_pixels(page: Path, open_page: OpenPage) -> None:
+    opened = open_page(page.as_uri(), width=1200)
+    wide = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).length"
+    assert opened.locator(".box:has(table)").evaluate_all(wide) == 0
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.simulated_logs import make_log_problem, simulate_visits
 
-from banditrank import InvalidInputError, UnknownNameError, replay
+from banditrank import InvalidInputError, UnknownNameError, replay, warm_start
 from banditrank.counts._click_cube import ClickCube
 from banditrank.policies import UniformRandom
 
@@ -22,6 +22,8 @@ def test_the_random_policy_earns_what_the_random_log_did(cube: ClickCube) -> Non
     result = replay(cube, UniformRandom(), rounds=4000, seed=1)
     assert result.is_complete
     assert result.mean_clicks == pytest.approx(result.logged_clicks, abs=4 * (0.8 / 4000) ** 0.5)
+    assert result.standard_error == pytest.approx(np.std(result.clicks) / 4000**0.5, rel=1e-3)
+    assert f" ± {result.standard_error:.2g} (standard error) clicks per visit" in result.summary()
 
 
 def test_a_learning_policy_earns_more_than_the_random_log(cube: ClickCube) -> None:
@@ -83,3 +85,12 @@ def test_invalid_arguments_are_refused(cube: ClickCube) -> None:
         replay(cube, when_exhausted="guess")
     with pytest.raises(InvalidInputError, match="must be left out if a policy is given"):
         replay(cube, UniformRandom(), treatment="equal")
+
+
+def test_a_log_with_fewer_items_than_positions_is_refused() -> None:
+    few = ClickCube.from_visits(np.zeros(2), np.array([[0, -1, 1], [1, 0, -1]]), np.zeros((2, 3)))
+    for call in (lambda: replay(few, UniformRandom()), lambda: warm_start(few, "home")):
+        with pytest.raises(
+            InvalidInputError, match=r"^log must have as many items .*got '2 for 3 positions'$"
+        ):
+            call()

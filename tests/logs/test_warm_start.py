@@ -83,7 +83,7 @@ def test_old_periods_count_less() -> None:
 
 def test_positions_with_fewer_displays_set_the_weight_of_all_unless_rankings_may_be_short() -> None:
     items = np.concatenate([np.tile([[0, 1], [1, 0]], (100, 1)), np.tile([[0, -1], [1, -1]], (100, 1))])
-    cube = ClickCube.from_visits(np.zeros(400), items, np.zeros((400, 2)))
+    cube = ClickCube.from_visits(np.zeros(400), items, np.arange(800).reshape(400, 2) % 8 == 0)
     assert warm_start(cube, "home").counts.rounds == 200
     assert warm_start(cube, "home").kept == pytest.approx([2 / 3])
     short = warm_start(cube, "home", allow_short_rankings=True)
@@ -94,7 +94,7 @@ def test_positions_with_fewer_displays_set_the_weight_of_all_unless_rankings_may
 
 def test_a_position_without_displays_is_refused() -> None:
     items = np.tile([[0, -1], [1, -1]], (10, 1))
-    cube = ClickCube.from_visits(np.zeros(20), items, np.zeros((20, 2)))
+    cube = ClickCube.from_visits(np.zeros(20), items, np.arange(40).reshape(20, 2) % 8 == 0)
     with pytest.raises(InvalidInputError, match="counts of type-1 must have displays at each position"):
         warm_start(cube, "home")
 
@@ -106,3 +106,20 @@ def test_a_type_without_displays_starts_unlearned(cube: ClickCube) -> None:
     assert start.counts.arrivals[2] == 0
     assert "0% of new" in start.summary()
     json.dumps(start.to_dict(), allow_nan=False)
+
+
+def test_user_types_with_a_fixed_layout_are_named() -> None:
+    rng = np.random.default_rng(0)
+    types, items = np.arange(2000) % 2, np.argsort(rng.random((2000, 3)), axis=1)
+    items[types == 1] = [0, 1, 2]
+    log = ClickCube.from_visits(types, items, rng.random((2000, 3)) < 0.3)
+    (warning,) = warm_start(log, "home").warnings
+    assert warning.startswith("no item of type-2 was shown at two positions (a fixed layout)")
+    assert not warm_start(log.select(user_types=[0]), "home").warnings
+
+
+def test_logs_without_click_rates_are_rejected() -> None:
+    items = np.argsort(np.random.default_rng(0).random((300, 3)), axis=1)
+    for rate in (0.0, 1.0):
+        with pytest.raises(InvalidInputError, match="to start a surface"):
+            warm_start(ClickCube.from_visits(np.zeros(300), items, np.full((300, 3), rate)), "home")

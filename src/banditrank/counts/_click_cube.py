@@ -291,6 +291,9 @@ class ClickCube(Tabular):
         InvalidInputError
             If the table would be too large, or there are fewer items than positions.
         """
+        if len(self.items) < self.n_positions:
+            given = f"{len(self.items)} for {self.n_positions} positions"
+            raise InvalidInputError("log", "must have as many items as positions at least", given)
         chosen = self.select(folds=folds, periods=periods)
         displays, clicks = (chosen.table(values) for values in (chosen.cells.displays, chosen.cells.clicks))
         if chosen.has_visits:
@@ -407,15 +410,22 @@ class ClickCube(Tabular):
         """Return the cube with the displays of unknown folds distributed over folds at random.
 
         Rows of a log without users and visits are exchangeable within a cell, so that a random split is as
-        good as that of a hash. Other cells keep their fold.
+        good as that of a hash. Other cells keep their fold. Visits of unknown folds count alike in each fold.
+        Ranking lists are distributed at random, and in a cube of one period their displays are in their fold.
         """
         unknown = self.cells.fold == UNKNOWN
         if not unknown.any():
             return self
         cells, split = filter_rows(self.cells, unknown), filter_rows(self.cells, ~unknown)
         shares = np.full(N_FOLDS, 1 / N_FOLDS)
-        clicks = rng.multinomial(np.rint(cells.clicks).astype(np.int64), shares).T.astype(np.float64)
-        misses = rng.multinomial(np.rint(cells.displays - cells.clicks).astype(np.int64), shares).T
+        lists = _split_lists(self.lists, rng)
+        listed = np.zeros((2, N_FOLDS, cells.fold.size))
+        if len(self.periods) == 1 and (self.lists.fold == UNKNOWN).all():
+            listed = _count_lists(lists, cells)
+        totals = np.stack([cells.clicks, cells.displays - cells.clicks])
+        listed *= (listed.sum(axis=1) <= totals)[:, None]  # lists of items that are left out count less
+        others = np.rint(totals - listed.sum(axis=1)).astype(np.int64)
+        clicks, misses = listed + np.moveaxis(rng.multinomial(others, shares), 2, 1)  # (F, C) each
         displays = clicks + misses
         parts = {name: np.tile(getattr(cells, name), N_FOLDS) for name in _CELL_KEYS}
         parts["fold"] = np.repeat(np.arange(N_FOLDS), cells.fold.size)
@@ -427,7 +437,25 @@ class ClickCube(Tabular):
         parts["displays"], parts["clicks"] = displays.ravel(), clicks.ravel()
         spread = CubeCells(**parts)
         together = _concatenate([split, filter_rows(spread, spread.displays > 0)])
-        return replace(self, cells=_aggregate(together, _CELL_KEYS))
+        return replace(
+            self,
+            cells=_aggregate(together, _CELL_KEYS),
+            visits=_split_visits(self.visits),
+            lists=lists,
+        )
+
+    def merge_periods(self) -> "ClickCube":
+        """Return the cube with all periods as one."""
+        if len(self.periods) == 1:
+            return self
+        cells = self.cells._replace(period=np.zeros_like(self.cells.period))
+        visits = self.visits._replace(period=np.zeros_like(self.visits.period))
+        return replace(
+            self,
+            periods=("all",),
+            cells=_aggregate(cells, _CELL_KEYS),
+            visits=_aggregate(visits, _VISIT_KEYS),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the cube to a directory, which `load_cube` reads.
@@ -697,6 +725,56 @@ def _concatenate(tables: Sequence[_AnyTable]) -> _AnyTable:
         name: np.concatenate([getattr(table, name) for table in tables]) for name in tables[0]._fields
     }
     return type(tables[0])(**columns)
+
+
+def _split_visits(visits: CubeVisits) -> CubeVisits:
+    """Return the visits with equal parts of those of unknown folds in each fold."""
+    unknown = visits.fold == UNKNOWN
+    parts, known = filter_rows(visits, unknown), filter_rows(visits, ~unknown)
+    columns = {name: np.tile(column, N_FOLDS) for name, column in parts._asdict().items()}
+    columns["fold"] = np.repeat(np.arange(N_FOLDS), parts.fold.size)
+    columns["visits"] = columns["visits"] / N_FOLDS
+    return _aggregate(_concatenate([known, CubeVisits(**columns)]), _VISIT_KEYS)
+
+
+def _split_lists(lists: CubeLists, rng: np.random.Generator) -> CubeLists:
+    """Return the lists with those of unknown folds distributed over folds at random."""
+    unknown = lists.fold == UNKNOWN
+    parts, known = filter_rows(lists, unknown), filter_rows(lists, ~unknown)
+    counts = rng.multinomial(np.rint(parts.visits).astype(np.int64), np.full(N_FOLDS, 1 / N_FOLDS))  # (L, F)
+    index, fold = np.nonzero(counts)
+    spread = CubeLists(
+        fold,
+        parts.user_type[index],
+        parts.items[index],
+        parts.clicks[index],
+        counts[index, fold].astype(float),
+    )
+    return aggregate_lists(_concatenate([known, spread]))
+
+
+def _count_lists(lists: CubeLists, cells: CubeCells) -> Floats:
+    """Return the clicks and misses of lists by fold and cell, shape (2, F, C)."""
+    n_cells, n_positions = cells.fold.size, lists.items.shape[1]
+    counts = np.zeros((2, N_FOLDS * n_cells))
+    if not lists.fold.size or not n_cells:
+        return counts.reshape(2, N_FOLDS, n_cells)
+    positions = np.arange(n_positions)
+    is_clicked = (lists.clicks[:, None] >> positions & 1).astype(np.bool_)
+    last = np.maximum.accumulate(np.where(is_clicked, positions + 1, 0), axis=1)
+    above = np.pad(last[:, :-1], ((0, 0), (1, 0)))
+    index, position = np.nonzero(lists.items >= 0)
+    keys = (lists.user_type[index], lists.items[index, position], position, above[index, position])
+    of_cells = (cells.user_type, cells.item, cells.position, cells.above)
+    sizes = [int(max(a.max(), b.max())) + 1 for a, b in zip(keys, of_cells, strict=True)]
+    flat, flat_cells = (np.ravel_multi_index(one, sizes) for one in (keys, of_cells))
+    order = np.argsort(flat_cells)
+    found = order[np.minimum(np.searchsorted(flat_cells, flat, sorter=order), n_cells - 1)]
+    visits = lists.visits[index] * (flat_cells[found] == flat)
+    for row, is_counted in enumerate((is_clicked[index, position], ~is_clicked[index, position])):
+        into = lists.fold[index] * n_cells + found
+        counts[row] = np.bincount(into, visits * is_counted, N_FOLDS * n_cells)
+    return counts.reshape(2, N_FOLDS, n_cells)
 
 
 def _widen(lists: CubeLists, n_positions: int) -> CubeLists:

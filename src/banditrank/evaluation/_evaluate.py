@@ -189,7 +189,18 @@ def evaluate(
         n_visits=merged.n_visits,
         n_folds=n_folds,
         prices=_prices(parsed, results, setting),
+        given_names=_given_names(targets, parsed),
     )
+
+
+def _given_names(targets: object, parsed: Sequence[EvaluationTarget]) -> dict[str, str]:
+    """Return the name of each target that was given as text, by that text."""
+    if isinstance(targets, str | Path):
+        targets = [targets]
+    if not isinstance(targets, Sequence):
+        return {}
+    texts = zip(targets, parsed, strict=True)
+    return {str(given): target.name for given, target in texts if isinstance(given, str | Path)}
 
 
 def _as_targets(
@@ -254,8 +265,13 @@ def _policy_model(choice: EvaluationModelChoice) -> str:
 
 
 def _observed(cube: ClickCube, merged: LogCells) -> TypeValues | None:
-    """Return the clicks per visit of the log, with the variance between visits; None without visits."""
+    """Return the clicks per visit of the log, with the variance between visits.
+
+    None without visits, or if some of their clicks are on items or positions that are left out.
+    """
     if not cube.has_visits:
+        return None
+    if not np.isclose(cube.visits.visits @ cube.visits.n_clicks, cube.cells.clicks.sum()):
         return None
     visits, n = cube.visits, merged.shape[0]
     total = np.maximum(merged.n_visits, 1e-300)

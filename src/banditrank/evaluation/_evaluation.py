@@ -1,7 +1,7 @@
 """Results of off-policy evaluation."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -158,6 +158,8 @@ class Evaluation(Tabular):
         Number of groups of folds for cross-fitting.
     prices
         Price of equality of each learned equal target against the learned personalized one.
+    given_names
+        Name of each target by the text that it was given as: ``equal:utilitarian`` by ``equal``.
     """
 
     targets: tuple[TargetEvaluation, ...]
@@ -169,10 +171,11 @@ class Evaluation(Tabular):
     n_visits: Floats
     n_folds: int
     prices: tuple[EstimatedPriceOfEquality, ...] = ()
+    given_names: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> TargetEvaluation:
         for target in self.targets:
-            if target.name == name:
+            if target.name in (name, self.given_names.get(name)):
                 return target
         raise UnknownNameError("target", name, [target.name for target in self.targets])
 

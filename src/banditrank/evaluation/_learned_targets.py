@@ -50,7 +50,17 @@ class LearnedTarget(EvaluationTarget):
         return True
 
     def resolve(self, log: LogCells, model: EvaluationModel) -> ResolvedTarget:
-        """Return for each group what is learned from the other groups."""
+        """Return for each group what is learned from the other groups.
+
+        Raises
+        ------
+        InvalidInputError
+            If the log has fewer items than positions.
+        """
+        _, n_items, n_positions = log.shape
+        if n_items < n_positions:
+            rule = f"must not be learned from a log with {n_items} items for {n_positions} positions"
+            raise InvalidInputError("target", rule, self.name)
         n_groups = len(log.visits)
         groups = [self.learn(log.without(group), model) for group in range(n_groups)]
         return resolve_mixtures(groups, log.shape)

@@ -6,12 +6,13 @@ from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from banditrank.logs._count_log import count_log
-    from banditrank.logs._diagnosis import Finding, LogDiagnosis, SwapProposal, UserTypeDiagnosis, diagnose
+    from banditrank.logs._diagnosis import Finding, LogDiagnosis, UserTypeDiagnosis, diagnose
     from banditrank.logs._drift import Drift, DriftingItem, find_drift
     from banditrank.logs._estimated_problem import estimate_problem
     from banditrank.logs._log_columns import LogColumns
     from banditrank.logs._replay import Replay, replay
     from banditrank.logs._report import LogReport, log_report
+    from banditrank.logs._swap_plan import SwapProposal
     from banditrank.logs._user_types import ColumnAssessment, UserTypeAssessment, assess_user_types
     from banditrank.logs._warm_start import WarmStart, warm_start
     from banditrank.logs._withholding import (
@@ -55,12 +56,13 @@ if not TYPE_CHECKING:  # type checkers would accept any name
         __name__,
         {
             "_count_log": ("count_log",),
-            "_diagnosis": ("Finding", "LogDiagnosis", "SwapProposal", "UserTypeDiagnosis", "diagnose"),
+            "_diagnosis": ("Finding", "LogDiagnosis", "UserTypeDiagnosis", "diagnose"),
             "_drift": ("Drift", "DriftingItem", "find_drift"),
             "_estimated_problem": ("estimate_problem",),
             "_log_columns": ("LogColumns",),
             "_replay": ("Replay", "replay"),
             "_report": ("LogReport", "log_report"),
+            "_swap_plan": ("SwapProposal",),
             "_user_types": ("ColumnAssessment", "UserTypeAssessment", "assess_user_types"),
             "_warm_start": ("WarmStart", "warm_start"),
             "_withholding": (

@@ -49,8 +49,8 @@ from banditrank.logs._user_table import load_with_users
 EngineName: TypeAlias = Literal["duckdb", "spark"]
 """Engine that counts."""
 
-Period: TypeAlias = Literal["hour", "day", "week", "month"]
-"""Length of the periods of a cube."""
+Period: TypeAlias = Literal["hour", "day", "week", "month", "auto"]
+"""Length of the periods of a cube; ``auto`` chooses one if the log has times."""
 
 BadRows: TypeAlias = Literal["refuse", "drop"]
 """What happens with bad rows."""
@@ -58,6 +58,8 @@ BadRows: TypeAlias = Literal["refuse", "drop"]
 MAX_LISTS = 5_000_000
 """Maximum number of visits whose lists are retained."""
 
+_MAX_AUTO_PERIODS = 62  # two months of days
+_PERIOD_DAYS: dict[Period, int] = {"day": 1, "week": 7}
 _MAX_INVALID_NAMES = 10_000  # values that are excluded in a query
 _MAX_FLAGGED = 100_000  # visits that are searched for in the files
 _VISITS_SHARE = 0.4  # of the time, if the log has sessions
@@ -115,7 +117,8 @@ def count_log(
         Number of positions to count, the first ones; by default all.
     period
         Length of periods, which needs a time; by default ``day`` if a time column is given, else a single
-        period.
+        period. ``auto``: the shortest of ``day``, ``week`` and ``month`` that makes at most 62 periods, or a
+        single period if no time column is given or guessed, or a guessed one holds other values than times.
     time_zone
         Name of the time zone in which periods begin: ``Europe/Berlin``.
     since, until
@@ -241,13 +244,13 @@ class _Counter:
         max_lists: int,
     ) -> ClickCube:
         names, layout = self._columns.names, self._columns.layout
-        if "time" not in names and (period is not None or bounds != (None, None)):
+        if "time" not in names and (period not in (None, "auto") or bounds != (None, None)):
             raise InvalidInputError("time column", "must be named for period, since and until", "no time")
         if "time" in names and "time" not in self._columns.guessed and period is None:
             period = "day"
         if layout == "wide":
             first_position = 0
-        options = QueryOptions(0, MAX_POSITIONS, period, [(0, 0)], self._single_click, *bounds)
+        options = QueryOptions(0, MAX_POSITIONS, None, [(0, 0)], self._single_click, *bounds)
         queries = self._queries(options)
         outside = 0
         if bounds == (None, None):
@@ -256,8 +259,10 @@ class _Counter:
             self._engine.create_view("all_rows", queries.projection())
             self._engine.create_view("log", queries.inside())
             outside = _single(self._engine.fetch(queries.count_outside()))
+        if period == "auto":
+            period = self._choose_period(queries)
         if period is not None:
-            options = replace(options, offsets=self._offsets(queries, zone))
+            options = replace(options, period=period, offsets=self._offsets(queries, zone))
         if first_position is None and n_positions is not None:
             lowest = _single(self._engine.fetch(queries.lowest_position()))
             first_position = 0 if lowest == 0 else 1
@@ -415,6 +420,25 @@ class _Counter:
         first, last = table["first"][0].as_py(), table["last"][0].as_py()
         return _zone_offsets(zone, first or 0, last or 0)
 
+    def _choose_period(self, queries: CountQueries) -> Period | None:
+        """Return what ``auto`` chooses: the shortest period of which there are few; None without times."""
+        column = self._columns.names.get("time")
+        if column is None:
+            return None
+        table = self._engine.fetch(queries.time_range())
+        first, last, missing = (table[name][0].as_py() for name in ("first", "last", "missing"))
+        if missing and "time" in self._columns.guessed:
+            self._warnings.append(
+                f"column {column} was guessed to be the time, but {missing:,} rows have none: the log is "
+                "counted as one period"
+            )
+            return None
+        if first is None:
+            return "day"
+        n_days = (last - first) // 86_400 + 1
+        fitting = (period for period, days in _PERIOD_DAYS.items() if n_days <= days * _MAX_AUTO_PERIODS)
+        return next(fitting, "month")
+
     def _handle_bad_rows(
         self,
         queries: CountQueries,
@@ -457,8 +481,9 @@ class _Counter:
     ) -> ClickCube:
         table, kept = result.table, result.is_counted
         if not kept.any():
-            total = sum(rows.values()) + self._source.malformed.counts.total()
-            raise InvalidInputError("log", "must have a row that is counted", f"{total:,} rows")
+            first_rows = {reason: bad.place for reason, bad in found.items()}
+            malformed = self._source.malformed
+            raise groups.nothing_counted(rows | malformed.counts, first_rows | malformed.first_rows)
         position = table.parsed("position", groups.parse_position)[kept]
         first = first_position if first_position is not None else (0 if position.min() == 0 else 1)
         type_values, type_index = table.user_types(queries.types, kept)

@@ -92,6 +92,8 @@ class Dialect:
     split
         List of the parts of a text that are separated by ``|``, ``;``, ``,`` or spaces, without brackets and
         quotes.
+    mixed_text
+        Text of a value of JSON; after a control character, so that it is no name, if the value is nested.
     unnest
         Columns ``position``, from 0, and ``item`` of a list, a row each.
     """
@@ -109,6 +111,7 @@ class Dialect:
     make_list: str
     text_list: str
     split: str
+    mixed_text: str
     unnest: str
 
     def name(self, column: str) -> str:
@@ -235,8 +238,10 @@ class CountQueries:
         return f"SELECT * FROM all_rows WHERE coalesce({self._is_inside()}, true)"
 
     def time_range(self) -> str:
-        """Return the first and last time, in seconds since 1970."""
-        return f"SELECT min({self._epoch()}) AS first, max({self._epoch()}) AS last FROM log"
+        """Return the first and last time, in seconds since 1970, and the number of rows without one."""
+        epoch = self._epoch()
+        missing = f"count(*) - count({epoch})"
+        return f"SELECT min({epoch}) AS first, max({epoch}) AS last, {missing} AS missing FROM log"
 
     def lowest_position(self) -> str:
         """Return the lowest position."""
@@ -515,7 +520,13 @@ class CountQueries:
 
     def _scalar(self, column: str) -> str:
         name = self._dialect.name(column)
-        return name if self._source_kinds[column] not in ("other", "list") else f"CAST({name} AS STRING)"
+        match self._source_kinds[column]:
+            case "mixed":
+                return self._dialect.mixed_text.format(name)
+            case "other" | "list" | "nested":
+                return f"CAST({name} AS STRING)"
+            case _:
+                return name
 
     def _list(self, column: str) -> str:
         name, kind = self._dialect.name(column), self._source_kinds[column]
@@ -682,7 +693,7 @@ _CLICK_TEXTS = "'0', '1', 'false', 'true', '0.0', '1.0'"
 
 
 def _usable(kind: ColumnKind) -> ColumnKind:
-    return "text" if kind in ("other", "list") else kind
+    return "text" if kind in ("other", "list", "nested", "mixed") else kind
 
 
 def _is_one(expression: str, kind: ColumnKind) -> str:

@@ -1,6 +1,6 @@
 """Warnings about a counted log: what is probably wrong with it, though no row is bad."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ MIN_BOT_ROWS = 1000
 
 BOT_RATIO = 100
 MAX_STANDARD_ERRORS = 4.0
-_MAX_LISTED = 5
+_MAX_NAMES = 5
 
 
 def find_warnings(cube: ClickCube, busiest: Mapping[str, float] | None = None) -> list[str]:
@@ -54,8 +54,7 @@ def find_warnings(cube: ClickCube, busiest: Mapping[str, float] | None = None) -
         if count < MIN_TYPE_SHARE * displays
     ]
     if rare:
-        more = f" and {len(rare) - _MAX_LISTED} others" if len(rare) > _MAX_LISTED else ""
-        warnings.append(f"user types with less than 1% of displays: {', '.join(rare[:_MAX_LISTED])}{more}")
+        warnings.append(f"user types with less than 1% of displays: {list_names(rare)}")
     if busiest is not None and is_suspicious(busiest):
         most, mean = busiest["rows"], busiest["mean_rows"]
         warnings.append(f"a user with {most:,} rows, where users have {mean:,.1f} on average: a bot?")
@@ -104,3 +103,15 @@ def find_wrong_propensities(cube: ClickCube) -> str:
                 what = f"the mean of 1/propensity is {mean:.3g}, and {n_items} items were shown there"
                 return f"propensities look wrong: {where} {what}"
     return ""
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return the first five names as text, and how many there are besides.
+
+    Examples
+    --------
+    >>> list_names(["a", "b"]), list_names("abcdefg")
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more

@@ -25,9 +25,10 @@ from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._click_models._position_based import fit_position_based
 from banditrank.estimators._distributions import chi_square_survival
 from banditrank.estimators._position_based_intervals import eliminate_means
-from banditrank.logs._count_warnings import find_wrong_propensities, is_suspicious
+from banditrank.logs._count_warnings import find_wrong_propensities, is_suspicious, list_names
 from banditrank.logs._drift import Drift, find_drift
-from banditrank.logs._row_groups import ACCEPTED
+from banditrank.logs._row_groups import ACCEPTED, describe_rows
+from banditrank.logs._swap_plan import MIN_FACTOR, SwapProposal, plan_swaps
 
 Floats = NDArray[np.float64]
 
@@ -42,10 +43,7 @@ MAX_LISTED = 10
 
 _FUTILE = ("no-clicks", "all-clicked", "positions-are-noise")  # findings that swaps would not mend
 _LEVEL = 0.95
-_MAX_SWAPS = 6
-_MAX_NAMES = 5
 _SIGNIFICANT = 0.01
-_MIN_FACTOR = 1.1  # of more data that is worth a warning
 _RARE_TYPE = 0.01  # share of displays
 _MIN_VISITS = 50
 _MIN_CERTAIN_DISPLAYS = 20  # of a cell in which each display was clicked
@@ -68,36 +66,6 @@ class Finding:
     code: str
     severity: Severity
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class SwapProposal:
-    """Two items to swap in some visits, so that their positions can be compared.
-
-    Attributes
-    ----------
-    user_type
-        Name of the user type.
-    first_item, second_item
-        Names.
-    first_position, second_position
-        Where they are shown now, from 0.
-    n_visits
-        About how many visits have to see them swapped.
-    """
-
-    user_type: str
-    first_item: str
-    first_position: int
-    second_item: str
-    second_position: int
-    n_visits: int
-
-    def __str__(self) -> str:
-        return (
-            f"for user type {self.user_type}, swap {self.first_item} (position {self.first_position + 1}) "
-            f"and {self.second_item} (position {self.second_position + 1}) in about {self.n_visits:,} visits"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +100,7 @@ class UserTypeDiagnosis:
     half_widths
         Of the 95% intervals of the logarithm of relative examination, shape (K,); infinite if not known.
     data_factor
-        How many times as much data of this kind the target takes; infinite if none suffices.
+        How many times as much data of this kind, in total, the target takes; infinite if none suffices.
     """
 
     user_type: str
@@ -194,12 +162,20 @@ class LogDiagnosis(Tabular):
         """0 if nothing was found, 1 with warnings, 3 if position worth cannot be known from the log."""
         return EXIT_CODES[self.severity]
 
+    @property
+    def plan_heading(self) -> str:
+        """Sentence above the swaps."""
+        return (
+            f"To know the worth of positions to ±{self.target:.0%}, swap items in some visits, and leave "
+            "them where they are in at least as many (those of the log count):"
+        )
+
     def summary(self) -> str:
         """Return the diagnosis as text."""
         lines = [self.verdict]
         lines += [f"- {finding.text}" for finding in self.listed_findings()]
         if self.swaps:
-            lines.append(f"To know the worth of positions to ±{self.target:.0%}:")
+            lines.append(self.plan_heading)
             lines += [f"- {swap}" for swap in self.listed_swaps()]
         return "\n".join(lines)
 
@@ -320,11 +296,11 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     missing = _find_missing(cube, displays, clicks)
     equal = _find_equal_positions(displays, clicks, parameters, types, target)
     is_futile = any(one.code in _FUTILE for one in (*missing, *equal))
-    swaps = () if is_futile else _plan_swaps(cube, displays, clicks, types, target)
+    swaps = () if is_futile else _plan_all_swaps(cube.items, displays, clicks, parameters, types, target)
     findings = [
         *missing,
         *_find_unknowable(displays, types),
-        *_find_imprecise(types, target, {swap.user_type for swap in swaps}),
+        *_find_imprecise(types, target, swaps),
         *equal,
         *_find_suspicious(cube, displays, clicks),
         *_find_bad_rows(cube),
@@ -342,7 +318,7 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
             )
         )
     if drift.items:
-        names = _join([f"{one.item} ({one.user_type})" for one in drift.items])
+        names = list_names([f"{one.item} ({one.user_type})" for one in drift.items])
         findings.append(
             Finding(
                 "drift",
@@ -497,7 +473,7 @@ def _find_unknowable(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> 
             findings.append(Finding("fixed-layout", "unknowable", text))
         else:
             if fixed:
-                names = _join([one.user_type for one in fixed])
+                names = list_names([one.user_type for one in fixed])
                 text = f"Positions cannot be compared for user types whose items never moved: {names}."
                 findings.append(Finding("fixed-layout-of-type", "unknowable", text))
             findings += _find_separate(displays, types)
@@ -505,7 +481,9 @@ def _find_unknowable(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> 
     if single:
         is_each = len(single) == len(types)
         who = (
-            "Each user type was" if is_each else f"User types {_join([one.user_type for one in single])} were"
+            "Each user type was"
+            if is_each
+            else f"User types {list_names([one.user_type for one in single])} were"
         )
         text = f"{who} shown a single item: the log says nothing about other items for them."
         findings.append(Finding("one-item-per-type", "warning" if shown.sum() > 1 else "unknowable", text))
@@ -517,24 +495,27 @@ def _find_separate(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> li
     for i, one in enumerate(types):
         unknown = displays[i].any(axis=0) & ~one.is_position_known
         if one.is_position_known.any() and unknown.any():
-            known = _join([str(k + 1) for k in np.flatnonzero(one.is_position_known)])
-            others = _join([str(k + 1) for k in np.flatnonzero(unknown)])
+            known = list_names([str(k + 1) for k in np.flatnonzero(one.is_position_known)])
+            others = list_names([str(k + 1) for k in np.flatnonzero(unknown)])
+            noun = "position" if unknown.sum() == 1 else "positions"
             text = (
-                f"User type {one.user_type}: positions {known} can be compared with each other, positions "
+                f"User type {one.user_type}: positions {known} can be compared with each other, {noun} "
                 f"{others} cannot be compared with them, because no clicked item was shown at both."
             )
             findings.append(Finding("separate-positions", "unknowable", text))
         elif one.joining_items and one.is_position_known.any() and one.n_items > 1:
-            names = _join(list(one.joining_items))
+            names = list_names(list(one.joining_items))
             text = f"User type {one.user_type}: a single item alone connects some positions ({names})."
             findings.append(Finding("joining-item", "warning", text))
     return findings
 
 
 def _find_imprecise(
-    types: tuple[UserTypeDiagnosis, ...], target: float, swapped_types: set[str]
+    types: tuple[UserTypeDiagnosis, ...], target: float, swaps: tuple[SwapProposal, ...]
 ) -> list[Finding]:
     findings = []
+    listed = {swap.user_type for swap in swaps[:MAX_LISTED]}
+    planned = {swap.user_type for swap in swaps}
     for one in types:
         if not one.is_position_known.any():
             continue
@@ -545,12 +526,13 @@ def _find_imprecise(
                 f"User type {one.user_type}: position {worst + 1} was never clicked; only a bound is known."
             )
             findings.append(Finding("unclicked-position", "warning", text))
-        elif (factor := (known[worst] / math.log1p(target)) ** 2) > _MIN_FACTOR:
-            alternative = ", or the swaps below" if one.user_type in swapped_types else ""
+        elif (factor := (known[worst] / math.log1p(target)) ** 2) > MIN_FACTOR:
+            where = "below" if one.user_type in listed else "in the JSON output"
+            alternative = f", or the swaps {where}" if one.user_type in planned else ""
             text = (
                 f"User type {one.user_type}: the worth of position {worst + 1} is known to "
                 f"{_precision(known[worst])} only; ±{target:.0%} takes about {_times(factor)} as much data "
-                f"like this{alternative}."
+                f"in total{alternative}."
             )
             findings.append(Finding("imprecise", "warning", text))
     return findings
@@ -582,7 +564,7 @@ def _find_equal_positions(
         text = (
             "Clicks do not depend on the position: items earn the same at all positions. Either positions do "
             "not matter on this page, or the position column is not what users saw (shuffled, or a rank from "
-            "before the page was laid out). Check it before using the worth of positions."
+            "before the page was laid out). Check it before using the worth of positions or rankings."
         )
         return [Finding("positions-are-noise", "warning", text)]
     text = "The log is too small to see a difference between positions."
@@ -603,12 +585,12 @@ def _find_suspicious(cube: ClickCube, displays: Floats, clicks: Floats) -> list[
     shares = displays.sum(axis=(1, 2)) / total
     rare = [name for name, share in zip(user_types, shares, strict=True) if share < _RARE_TYPE]
     if rare:
-        text = f"User types with less than {_RARE_TYPE:.0%} of the displays: {_join(rare)}."
+        text = f"User types with less than {_RARE_TYPE:.0%} of the displays: {list_names(rare)}."
         findings.append(Finding("rare-user-types", "warning", text))
     certain = (displays >= _MIN_CERTAIN_DISPLAYS) & (clicks >= displays)
     if certain.any():
         where = [f"{cube.items[j]} at position {k + 1} ({user_types[i]})" for i, j, k in np.argwhere(certain)]
-        text = f"Suspicious rows: each display was clicked of {_join(where)}."
+        text = f"Suspicious rows: each display was clicked of {list_names(where)}."
         findings.append(Finding("certain-clicks", "warning", text))
     if cube.has_visits and cube.n_positions >= 3:
         visits = cube.visits
@@ -632,11 +614,8 @@ def _find_bad_rows(cube: ClickCube) -> list[Finding]:
     rows, first = (cube.metadata.get(name, {}) for name in ("rows", "first_rows"))
     bad = {reason: count for reason, count in rows.items() if count and reason not in ACCEPTED}
     if bad:
-        parts = [
-            f"{count:,} {reason}" + (f" (first: {first[reason]})" if reason in first else "")
-            for reason, count in bad.items()
-        ]
-        text = f"{sum(bad.values()):,} of {sum(rows.values()):,} rows were left out: {'; '.join(parts)}."
+        left_out = describe_rows(bad, first)
+        text = f"{sum(bad.values()):,} of {sum(rows.values()):,} rows were left out: {left_out}."
         findings.append(Finding("bad-rows", "warning", text))
     busiest = cube.metadata.get("busiest_user")
     if busiest is not None and is_suspicious(busiest):
@@ -658,57 +637,23 @@ def _find_propensities(cube: ClickCube) -> list[Finding]:
     return [Finding("propensities", "fine", text)]
 
 
-def _plan_swaps(
-    cube: ClickCube,
+def _plan_all_swaps(
+    items: tuple[str, ...],
     displays: Floats,
     clicks: Floats,
+    parameters: ModelParameters,
     types: tuple[UserTypeDiagnosis, ...],
     target: float,
 ) -> tuple[SwapProposal, ...]:
-    """Return swaps of the most clicked items of positions whose worth is not known to the target.
-
-    With n visits that see the items swapped, each item is clicked about n m times at its new position, m
-    being the smaller click rate: the variance of the log-ratio of the positions is about 1 / (2 n m).
-    """
+    """Return the swaps of all user types whose positions are not known to the target."""
     swaps: list[SwapProposal] = []
-    z = NormalDist().inv_cdf((1 + _LEVEL) / 2)
     for i, one in enumerate(types):
-        clicked = clicks[i].sum(axis=0)
-        if (displays[i].any(axis=0)).sum() < 2 or not clicked.any():
-            continue
-        widths = np.where(one.is_position_known, one.half_widths, np.inf)
-        reference = int(np.where(one.is_position_known, clicked, clicked * 1e-6).argmax())
-        first = _most_clicked(displays[i], clicks[i], reference, None)
-        for position in np.argsort(-widths, kind="stable"):
-            is_wanted = displays[i][:, position].any() and widths[position] > math.log1p(target)
-            if position == reference or not is_wanted:
-                continue
-            second = _most_clicked(displays[i], clicks[i], int(position), first)
-            if first is None or second is None:
-                continue
-            rates = [
-                clicks[i][item, k] / displays[i][item, k]
-                for item, k in ((first, reference), (second, position))
-                if clicks[i][item, k] > 0
-            ]
-            rate = min(rates, default=0.0)
-            if rate <= 0:
-                continue
-            n_visits = math.ceil(z**2 * (1 - rate) / (2 * rate * math.log1p(target) ** 2))
-            n_visits = max(n_visits, 100)
-            swap = SwapProposal(
-                one.user_type, cube.items[first], reference, cube.items[second], int(position), n_visits
+        if one.data_factor > MIN_FACTOR:
+            worth, appeal = parameters.attention[i], np.minimum(parameters.appeal[i], 1.0)
+            swaps += plan_swaps(
+                one.user_type, items, displays[i], clicks[i], worth, appeal, one.components, target
             )
-            swaps.append(swap)
-    return tuple(swaps[:_MAX_SWAPS])
-
-
-def _most_clicked(displays: Floats, clicks: Floats, position: int, other: int | None) -> int | None:
-    """Return the item with the most clicks at a position, or the most displays if none was clicked there."""
-    score = clicks[:, position] + displays[:, position] * 1e-9
-    if other is not None:
-        score[other] = 0.0
-    return int(score.argmax()) if score.max() > 0 else None
+    return tuple(swaps)
 
 
 def _precision(half_width: float) -> str:
@@ -717,12 +662,6 @@ def _precision(half_width: float) -> str:
 
 def _times(factor: float) -> str:
     return f"{factor:.1f} times" if factor < 10 else f"{factor:,.0f} times"
-
-
-def _join(names: list[str]) -> str:
-    listed = names[:_MAX_NAMES]
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(listed) + more
 
 
 def _finite(value: float) -> float | None:

@@ -241,4 +241,7 @@ def parse_memory_limit(text: str) -> float:
 
 
 def _first_line(error: Exception) -> str:
+    missing = re.search(r"install the required extension '(\w+)", str(error))
+    if missing is not None:  # the first line ends in the middle of a sentence
+        return f"DuckDB could not install its extension {missing[1]}, which this address needs"
     return str(error).strip().split("\n", maxsplit=1)[0]

@@ -1,5 +1,7 @@
 """Problem with the estimates of a log, which solvers and simulations take."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from banditrank.counts._click_cube import ClickCube
@@ -11,6 +13,24 @@ from banditrank.model._problem import Problem
 
 PROBLEM_MODELS = ("single-look", "position-based")
 """Click models whose estimates make a problem: a click rate is a product of position and item."""
+
+
+class ScaledProblem(NamedTuple):
+    """Problem with the estimates of a log, its click model, and the scale of its click rates.
+
+    Attributes
+    ----------
+    problem
+        The problem.
+    model
+        Click model of the estimates.
+    scale
+        Number by which the click rates of the log are divided in the problem.
+    """
+
+    problem: Problem
+    model: str
+    scale: float
 
 
 def estimate_problem(
@@ -51,18 +71,36 @@ def estimate_problem(
     >>> estimate_problem(cube).position_preferences.round(1)
     array([[0.5, 0.3, 0.2]])
     """
+    return estimate_scaled_problem(cube, fit, diagnosis, name=name).problem
+
+
+def estimate_scaled_problem(
+    cube: ClickCube,
+    fit: ClickModelFit | None = None,
+    diagnosis: LogDiagnosis | None = None,
+    *,
+    name: str = "log",
+) -> ScaledProblem:
+    """Return the problem of `estimate_problem`, with its click model and scale.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `estimate_problem`.
+    """
     diagnosis = diagnose(cube) if diagnosis is None else diagnosis
     if fit is None or fit.model not in PROBLEM_MODELS:
         fit = fit_click_model(cube, "position-based", held_out=False)
     fit = withhold_estimates(fit, diagnosis)
-    check_estimates(fit)
+    check_estimates(fit, diagnosis)
     arrivals = cube.counts().arrivals
     if (arrivals <= 0).any():
         missing = fit.user_types[int(arrivals.argmin())]
         raise InvalidInputError("log", "must have visits of each user type to make a problem", missing)
     sums = fit.position_worth.sum(axis=1, keepdims=True)
-    means = fit.item_appeal * (1.0 if fit.model == "single-look" else sums / sums.max())
-    return Problem(
+    scale = 1.0 if fit.model == "single-look" else float(sums.max())
+    means = fit.item_appeal * (1.0 if fit.model == "single-look" else sums / scale)
+    problem = Problem(
         arrivals / arrivals.sum(),
         fit.position_worth / sums,
         np.clip(means, 0.0, 1.0),
@@ -70,3 +108,4 @@ def estimate_problem(
         items=fit.items,
         name=name,
     )
+    return ScaledProblem(problem, fit.model, scale)

@@ -7,8 +7,11 @@ from typing import Literal, TypeAlias
 
 from banditrank.errors import InvalidInputError, UnknownNameError
 
-ColumnKind: TypeAlias = Literal["integer", "number", "boolean", "text", "time", "list", "other"]
-"""Kind of the values of a column."""
+ColumnKind: TypeAlias = Literal[
+    "integer", "number", "boolean", "text", "time", "list", "nested", "mixed", "other"
+]
+"""Kind of the values of a column: ``nested`` are objects, and lists of objects or lists; ``mixed`` are values
+of JSON, of which some may be nested."""
 
 Layout: TypeAlias = Literal["long", "wide", "aggregated"]
 """A row for each displayed item, for each visit, or for several displays with their number of clicks."""
@@ -184,6 +187,7 @@ def resolve_columns(  # noqa: C901 - a line a rule
 
 
 _SHARED = ("session", "user", "time")
+_NAME_ROLES = ("item", "items", "user_type")
 _ROLES: Mapping[Layout, tuple[str, ...]] = {
     "long": ("item", "position", "clicked", *_SHARED, "propensity", "user_type"),
     "wide": ("items", "clicked_item", "clicks", *_SHARED, "user_type"),
@@ -231,6 +235,9 @@ def _check_roles(
     seen: dict[str, str] = {}
     for role, names in result.items():
         for name in names:
+            is_list = available[name] == "list" and not (role == "items" and len(names) == 1)
+            if role in _NAME_ROLES and (available[name] == "nested" or is_list):
+                raise InvalidInputError(f"{role} column", "must hold names, not objects or lists", name)
             if not name.isprintable():
                 raise InvalidInputError(f"{role} column", "must have a printable name", name)
             if name in seen and {role, seen[name]} != {"session", "user"}:

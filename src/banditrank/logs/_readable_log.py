@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from banditrank.errors import InvalidInputError
 from banditrank.logs._count_queries import QueryError
 from banditrank.logs._log_files import LogFiles, RepairedFiles, repair_files
+from banditrank.logs._row_groups import nothing_counted
 from banditrank.logs._spill_directory import spill_directory
 from banditrank.logs._text_files import MalformedRows
 
@@ -89,6 +89,5 @@ def _repair(source: Any, directory: Path, *, is_dropping: bool) -> RepairedFiles
         return None
     repaired = repair_files(source, directory, is_dropping=is_dropping)
     if repaired is not None and not any(Path(path).stat().st_size for path in repaired.files.paths):
-        n_rows = repaired.malformed.counts.total()
-        raise InvalidInputError("log", "must have a row that is counted", f"{n_rows:,} rows")
+        raise nothing_counted(repaired.malformed.counts, repaired.malformed.first_rows)
     return repaired

@@ -10,6 +10,7 @@ A replay ends where a queue is empty: that the policy shows a cell more often th
 cannot answer. For longer horizons, simulate problems with the estimates of the log.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -82,14 +83,20 @@ class Replay(Tabular):
     @property
     def mean_clicks(self) -> float:
         """Clicks per visit over all rounds; NaN without rounds."""
-        return float(self.clicks.mean()) if self.clicks.size else float("nan")
+        return float(self.clicks.mean()) if self.clicks.size else math.nan
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `mean_clicks`; NaN with fewer than two rounds."""
+        return float(self.clicks.std(ddof=1) / math.sqrt(self.rounds)) if self.rounds > 1 else math.nan
 
     def summary(self) -> str:
         """Return the result as text."""
+        spread = f" ± {self.standard_error:.2g} (standard error)" if self.rounds > 1 else ""
         lines = [
             (
                 f"{self.policy}: {self.rounds:,} of {self.requested_rounds:,} rounds, "
-                f"{self.mean_clicks:.4g} clicks per visit (log: {self.logged_clicks:.4g})"
+                f"{self.mean_clicks:.4g}{spread} clicks per visit; the log has {self.logged_clicks:.4g}"
             )
         ]
         if self.exhausted is not None:
@@ -111,6 +118,7 @@ class Replay(Tabular):
             "rounds": self.rounds,
             "requested_rounds": self.requested_rounds,
             "clicks_per_visit": self.mean_clicks if self.rounds else None,
+            "standard_error": self.standard_error if self.rounds > 1 else None,
             "logged_clicks_per_visit": self.logged_clicks,
             "exhausted": None
             if self.exhausted is None

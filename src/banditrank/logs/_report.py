@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
-
 from banditrank import __version__
 from banditrank._files import atomic_write
 from banditrank._frames import FrameBackend
@@ -14,14 +12,15 @@ from banditrank._report_page.rendering import make_environment, render_figure
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._fit import ClickModelFit, fit_click_model
-from banditrank.logs._diagnosis import LogDiagnosis, diagnose
+from banditrank.logs._diagnosis import MAX_LISTED, LogDiagnosis, diagnose
 from banditrank.logs._report_figures import report_figures
-from banditrank.logs._report_tables import report_sections
+from banditrank.logs._report_tables import describe_periods, report_sections
 from banditrank.logs._user_types import UserTypeAssessment, assess_user_types
 from banditrank.logs._withholding import (
     KnownEvaluation,
     Withheld,
     evaluate_known,
+    find_missing_items,
     find_withheld,
     withhold_estimates,
 )
@@ -207,6 +206,9 @@ class LogReport:
                 sections=report_sections(self),
                 figures=figures,
                 version=__version__,
+                max_swaps=MAX_LISTED,
+                periods=describe_periods(self.cube),
+                selection=self.cube.metadata.get("selection", ()),
                 displays=f"{cells.displays.sum():,.0f}",
                 clicks=f"{cells.clicks.sum():,.0f}",
                 visits=f"{self.cube.n_visits:,.0f}" if self.cube.has_visits else "",
@@ -231,6 +233,7 @@ def log_report(cube: ClickCube, *, level: float = 0.95) -> LogReport:
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> items = np.argsort(rng.random((20_000, 3)), axis=1)
     >>> chances = np.array([0.5, 0.3, 0.2])[items] * [1.0, 0.6, 0.4]
@@ -249,12 +252,8 @@ def log_report(cube: ClickCube, *, level: float = 0.95) -> LogReport:
     if not withheld.rankings and len(cube.type_values) > 1:
         user_types = assess_user_types(cube)
     targets: tuple[str, ...] = REPORT_TARGETS
-    shown = np.unique(cube.cells.item).size
-    if shown < cube.n_positions and not withheld.rankings:
-        reason = (
-            f"The log has {shown} items for {cube.n_positions} positions: a ranking shows each item once."
-        )
-        withheld = Withheld(withheld.positions, withheld.items, reason)
+    if not withheld.rankings:
+        withheld = Withheld(withheld.positions, withheld.items, find_missing_items(cube))
     if withheld.rankings:
         targets = ("current",)
     evaluation = evaluate_known(cube, diagnosis, targets, level=level)

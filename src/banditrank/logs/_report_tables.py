@@ -24,8 +24,6 @@ MAX_TYPES = 20
 
 NOT_IDENTIFIED = "not identified"
 
-_FEW_PERIODS = "The log has a single period: drift cannot be seen. Count it with a time column and --period."
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -122,6 +120,29 @@ def count_types(cube: "ClickCube") -> list[list[str]]:
     ]
 
 
+def describe_periods(cube: "ClickCube") -> tuple[str, str] | None:
+    """Return the heading of the log's periods, and the first and last one; None without periods.
+
+    Examples
+    --------
+    >>> from banditrank.counts import ClickCube
+    >>> names = ("2026-03-01", "2026-03-02")
+    >>> log = ClickCube.from_visits([0, 0], [[0, 1], [1, 0]], np.zeros((2, 2)), period=[0, 1], periods=names)
+    >>> describe_periods(log)
+    ('Periods', '2026-03-01 to 2026-03-02')
+    """
+    if len(cube.periods) < 2 and cube.metadata.get("period", "all") == "all":
+        return None
+    used = [cube.periods[number] for number in np.unique(cube.cells.period)]
+    heading = f"{_period_noun(cube).capitalize()}s"
+    return heading, used[0] if len(used) == 1 else f"{used[0]} to {used[-1]}"
+
+
+def _period_noun(cube: "ClickCube") -> str:
+    length = str(cube.metadata.get("period", "all"))
+    return "period" if length == "all" else length
+
+
 def _quality(report: "LogReport") -> Section:
     metadata = report.cube.metadata
     rows = metadata.get("rows", {})
@@ -212,17 +233,12 @@ def _user_types(report: "LogReport") -> Section:
         reason = report.withheld.rankings
         text = f"Not identified. {reason}" if reason else "The log has a single user type."
         return Section("types", title, [text])
-    head = (
-        f"Tell user types apart by {' and '.join(assessment.recommended)}."
-        if assessment.recommended
-        else "No column tells users apart on held-out visits: one ranking serves all."
-    )
     rows = [
         [
             ", ".join(one.columns),
             f"{one.n_user_types:,}",
             "cannot be assessed" if isnan(one.held_out_gain) else f"{one.held_out_gain:+.2f}",
-            _signed(one.clicks_gained, *one.clicks_interval),
+            one.gain_text,
             "yes" if one.is_confounded else "no",
         ]
         for one in assessment.columns
@@ -238,7 +254,7 @@ def _user_types(report: "LogReport") -> Section:
         "Held-out gain: log-likelihood of displays that were not fitted. Clicks gained: by personalized "
         "rankings, over one ranking for all."
     )
-    return Section("types", title, [head], (), [Table("Columns", headings, rows, note)])
+    return Section("types", title, [assessment.statement], (), [Table("Columns", headings, rows, note)])
 
 
 def _rankings(report: "LogReport") -> Section:
@@ -303,19 +319,23 @@ def _values(evaluation: "Evaluation") -> Table:
 def _drift(report: "LogReport") -> Section:
     drift, title = report.diagnosis.drift, "Drift"
     if drift.n_periods < 2:
-        return Section("drift", title, [_FEW_PERIODS])
+        noun = _period_noun(report.cube)
+        if noun == "period":
+            text = "The log has a single period: drift cannot be seen. Count it with a time column (--time)."
+        else:
+            text = f"The log has a single {noun}: drift cannot be seen."
+        return Section("drift", title, [text])
+    is_single = len(report.cube.type_values) == 1
+    tested = f"{drift.n_tested:,} {'items' if is_single else 'pairs of an item and a user type'}"
+    over = f"with enough clicks over the {drift.n_periods} {_period_noun(report.cube)}s"
     if not drift.items:
-        found = f"No item drifts over the {drift.n_periods} periods, of {drift.n_tested:,} that were tested."
+        found = f"No change was found in any of {tested} {over}."
         text = found if drift.n_tested else "No item has enough clicks to be tested for drift."
         return Section("drift", title, [text], ["periods"])
-    text = f"{len(drift.items):,} of {drift.n_tested:,} items drift over the {drift.n_periods} periods."
+    text = f"A change was found in {len(drift.items):,} of {tested} {over}."
     rows = [[one.item, one.user_type, f"{one.p_value:.2g}"] for one in drift.items[:MAX_ITEMS]]
     table = Table("Items that drift", ["item", "user type", "adjusted p-value"], rows)
     return Section("drift", title, [text], ["periods"], [table])
-
-
-def _signed(value: float, low: float, high: float) -> str:
-    return NOT_IDENTIFIED if isnan(value) else f"{value:+.4f} [{low:+.4f}, {high:+.4f}]"
 
 
 def format_percent(value: float, low: float, high: float) -> str:

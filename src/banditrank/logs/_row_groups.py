@@ -64,6 +64,34 @@ _NAME_RULE = "must be a non-empty printable string"
 _CLICKS = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 
 
+def describe_rows(counts: Mapping[str, int], first_rows: Mapping[str, str]) -> str:
+    """Return the number of rows by reason, and the place of the first one of each, as text.
+
+    Examples
+    --------
+    >>> describe_rows({"counted": 0, "row is too long": 2}, {"row is too long": "clicks.csv line 7"})
+    '2 row is too long (first: clicks.csv line 7)'
+    """
+    return "; ".join(
+        f"{count:,} {reason}" + (f" (first: {first_rows[reason]})" if reason in first_rows else "")
+        for reason, count in counts.items()
+        if count
+    )
+
+
+def nothing_counted(counts: Mapping[str, int], first_rows: Mapping[str, str]) -> InvalidInputError:
+    """Return the error for a log without a row that is counted, with the reasons.
+
+    Examples
+    --------
+    >>> print(nothing_counted({"row is not UTF-8": 3}, {}))
+    log must have a row that is counted, got '0 of 3 rows: 3 row is not UTF-8'
+    """
+    total = sum(counts.values())
+    value = f"0 of {total:,} rows: {describe_rows(counts, first_rows)}" if total else "0 rows"
+    return InvalidInputError("log", "must have a row that is counted", value)
+
+
 @dataclass(frozen=True, slots=True)
 class PositionRange:
     """Valid positions, as the log numbers them.
@@ -143,14 +171,16 @@ def as_text(value: object) -> str:
 
 
 def is_name(value: object) -> bool:
-    r"""Return whether the text of a value can be the name of an item or a user type: printable, not blank.
+    r"""Return whether a value can be the name of an item or a user type: printable, not blank, not nested.
 
     Examples
     --------
-    >>> is_name("café 2"), is_name(7), is_name("\x1b[31m"), is_name(" ")
-    (True, True, False, False)
+    >>> is_name("café 2"), is_name(7), is_name("\x1b[31m"), is_name(" "), is_name({"id": 7})
+    (True, True, False, False, False)
     """
-    return not isinstance(value, str) or (value.isprintable() and not value.isspace())
+    if isinstance(value, str):
+        return value.isprintable() and not value.isspace()
+    return not isinstance(value, dict | list | tuple)
 
 
 def parse_position(value: object) -> int | None:

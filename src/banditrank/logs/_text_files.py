@@ -131,12 +131,14 @@ def check_compressed(paths: Sequence[str]) -> None:
     Raises
     ------
     InvalidInputError
-        If a file is damaged or incomplete.
+        If a file is damaged, incomplete or empty.
     """
     for path in paths:
         if compression_of(path) is not None:
             with _CompressedFile(path) as file:
                 buffer = bytearray(_CHUNK_BYTES)
+                if not file.readinto(buffer):
+                    raise InvalidInputError("log", "must not be empty", Path(path))
                 while file.readinto(buffer):
                     pass
 
@@ -329,7 +331,9 @@ def _parse_object(line: TextRow) -> TextRow:
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, _Object):
-        return TextRow(line.line, reason=NOT_AN_OBJECT, rule="must be a JSON object", value=text)
+        advice = ", not an array: write one object per line" if text.startswith("[") else ""
+        rule = f"must be a JSON object{advice}"
+        return TextRow(line.line, reason=NOT_AN_OBJECT, rule=rule, value=text)
     if row.repeated is not None:
         return TextRow(line.line, reason=KEY_TWICE, rule="must have each key once", value=row.repeated)
     if "\\u" in text and _has_surrogates(row):

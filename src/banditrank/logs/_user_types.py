@@ -7,7 +7,7 @@ nothing.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._frames import Columns, Tabular
-from banditrank.counts._click_cube import N_FOLDS, ClickCube
-from banditrank.errors import InvalidInputError
+from banditrank.counts._click_cube import ClickCube
+from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators._click_models._item_position_graph import find_components
 from banditrank.estimators._click_models._rank_one import fit_rank_one_tables
-from banditrank.estimators._click_models._selection import N_GROUPS
 from banditrank.estimators._distributions import chi_square_survival, student_quantile
 
 Floats = NDArray[np.float64]
@@ -46,12 +45,13 @@ class ColumnAssessment:
     held_out_gain
         Gain of the log-likelihood of held-out displays, per 1,000 displays.
     held_out_interval
-        Its 95% interval, from the folds.
+        Its 95% interval, from the folds; NaN if all folds have the same gain.
     clicks_gained
-        Clicks per visit that a personalized ranking gains over one ranking for all, both learned on some
-        folds and valued on others by the position-based model.
+        Clicks per visit that a personalized ranking gains over one ranking for all, both learned on all folds
+        but one, and valued on that one by the position-based model. NaN if some positions cannot be compared,
+        as with a fixed layout, no item was shown to two types, or there are fewer items than positions.
     clicks_interval
-        Its 95% interval.
+        Its 95% interval; NaN if both rankings are the same in each fold.
     is_confounded
         Whether the logging policy showed the types different items.
     logging_p_value
@@ -73,16 +73,23 @@ class ColumnAssessment:
         """Whether held-out displays are predicted better, beyond doubt."""
         return self.held_out_interval[0] > 0
 
+    @property
+    def gain_text(self) -> str:
+        """Clicks gained with their interval as text, or why there are none."""
+        if math.isnan(self.clicks_gained):
+            return "not identified"
+        low, high = self.clicks_interval
+        if math.isnan(low):
+            return "none: the same ranking"
+        return f"{self.clicks_gained:+.4f} [{low:+.4f}, {high:+.4f}]"
+
     def __str__(self) -> str:
         name = " and ".join(self.columns)
         if math.isnan(self.held_out_gain):
             text = f"{name}: cannot be assessed"
         elif self.is_useful:
-            low, high = self.clicks_interval
-            text = (
-                f"{name}: tells users apart; a personalized ranking gains {self.clicks_gained:+.3f} clicks "
-                f"per visit [{low:+.3f}, {high:+.3f}]"
-            )
+            gain = f"clicks per visit that personalized rankings gain: {self.gain_text}"
+            text = f"{name}: tells users apart; {gain}"
         else:
             text = f"{name}: no gain on held-out visits"
         if self.is_confounded:
@@ -105,13 +112,32 @@ class UserTypeAssessment(Tabular):
     columns: tuple[ColumnAssessment, ...]
     recommended: tuple[str, ...]
 
+    @property
+    def statement(self) -> str:
+        """What to do, in a sentence or two."""
+        if self.recommended:
+            return f"Tell user types apart by {' and '.join(self.recommended)}."
+        assessed = [one for one in self.columns if not math.isnan(one.held_out_gain)]
+        if not assessed:
+            return "No column can be assessed."
+        if all(math.isnan(one.clicks_gained) for one in assessed):
+            return (
+                "No column tells users apart on held-out visits. Whether one ranking serves all cannot be "
+                "known from this log."
+            )
+        return (
+            "No column tells users apart on held-out visits: as far as the log tells, one ranking serves all."
+        )
+
+    def without_gains(self) -> "UserTypeAssessment":
+        """Return the assessment of a log that does not teach rankings: without the clicks gained."""
+        unknown = (math.nan, math.nan)
+        columns = (replace(one, clicks_gained=math.nan, clicks_interval=unknown) for one in self.columns)
+        return replace(self, columns=tuple(columns))
+
     def summary(self) -> str:
         """Return the assessment as text."""
-        if self.recommended:
-            head = f"Tell user types apart by {' and '.join(self.recommended)}."
-        else:
-            head = "No column tells users apart on held-out visits: one ranking serves all."
-        return "\n".join([head, *(f"- {one}" for one in self.columns)])
+        return "\n".join([self.statement, *(f"- {one}" for one in self.columns)])
 
     def __str__(self) -> str:
         return self.summary()
@@ -183,14 +209,14 @@ def assess_user_types(
     names = cube.type_columns if among is None else tuple(among)
     if not names:
         raise InvalidInputError("among", "must name at least one column", names)
+    for name in names:
+        if name not in cube.type_columns:
+            raise UnknownNameError("among", name, cube.type_columns)
     if not cube.cells.displays.any():
         raise InvalidInputError("cube", "must have displays", "none")
     cube = cube.split_folds(np.random.default_rng(0)).regroup(names)
     candidates = [(name,) for name in names] + (list(combinations(names, 2)) if pairs else [])
-    pooled = cube.regroup([])
-    found = sorted(
-        (_assess(cube, pooled, one) for one in candidates), key=lambda one: -_key(one.held_out_gain)
-    )
+    found = sorted((_assess(cube, one) for one in candidates), key=lambda one: -_key(one.held_out_gain))
     useful = [one for one in found if one.is_useful]
     recommended = useful[0].columns if useful else ()
     for one in useful:  # a single column that is as good as the best pair
@@ -217,36 +243,41 @@ class _Fit(NamedTuple):
     appeal: Floats
 
 
-def _assess(cube: ClickCube, pooled: ClickCube, columns: tuple[str, ...]) -> ColumnAssessment:
+def _assess(cube: ClickCube, columns: tuple[str, ...]) -> ColumnAssessment:
     by_type = cube.regroup(columns)
-    whole, together = _tables(by_type), _tables(pooled)
+    cells = by_type.cells
+    whole = _tables(by_type, np.ones(cells.fold.size, dtype=np.bool_))
+    together = _pool(whole)
     n_types = len(by_type.type_values)
     logging_p_value = _test_logging(by_type)
     is_confounded = logging_p_value < _SIGNIFICANT
     unknown = (math.nan, math.nan)
-    groups = [list(range(group, N_FOLDS, N_GROUPS)) for group in range(N_GROUPS)]
-    used = set(np.unique(cube.cells.fold).tolist())
-    groups = [group for group in groups if used & set(group)]
-    if n_types < 2 or len(groups) < 2 or not whole.clicks.any():
+    folds = np.unique(cells.fold[cells.displays > 0])
+    if n_types < 2 or folds.size < 2 or not whole.clicks.any():
         return ColumnAssessment(
             columns, n_types, math.nan, math.nan, unknown, math.nan, unknown, is_confounded, logging_p_value
         )
     p_value = _likelihood_ratio(whole, together)
-    gains = np.zeros(len(groups))
-    weights, clicks_gained = np.zeros(len(groups)), np.zeros(len(groups))
-    for number, group in enumerate(groups):
-        test, test_pooled = _tables(by_type.select(folds=group)), _tables(pooled.select(folds=group))
+    is_comparable = _is_comparable(whole, together)
+    gains, weights, clicks_gained, leave_one_out = (np.zeros(folds.size) for _ in range(4))
+    all_users = _fit(together)
+    rankings = _best_rankings(_shrink(whole, all_users), all_users)
+    for number, fold in enumerate(folds):
+        test = _tables(by_type, cells.fold == fold)
         training = _Tables(whole.displays - test.displays, whole.clicks - test.clicks)
-        training_pooled = _Tables(
-            together.displays - test_pooled.displays, together.clicks - test_pooled.clicks
-        )
-        all_users = _fit(training_pooled)
+        all_users = _fit(_pool(training))
         shrunk = _shrink(training, all_users)
         gains[number] = _log_likelihood(test, shrunk) - _log_likelihood(test, _repeat(all_users, n_types))
         weights[number] = test.displays.sum()
-        clicks_gained[number] = _personalized_gain(shrunk, all_users, test)
-    gain, interval = _mean_interval(1000 * gains / np.maximum(weights, 1.0), weights)
-    clicks, clicks_interval = _mean_interval(clicks_gained, weights)
+        learned = _best_rankings(shrunk, all_users)
+        clicks_gained[number] = learned.gain(shrunk, _held_out_appeal(shrunk, test, whole), whole)
+        leave_one_out[number] = rankings.gain(shrunk, shrunk.appeal, training)
+    gain, interval = _mean_interval(1000 * gains / weights, weights)
+    clicks, clicks_interval = math.nan, unknown
+    if is_comparable:
+        # All folds are valued by nearly the same worth of positions; only the jackknife includes its error.
+        jackknife = math.sqrt((folds.size - 1) * float(np.var(leave_one_out)))
+        clicks, clicks_interval = _mean_interval(clicks_gained, weights, jackknife)
     return ColumnAssessment(
         columns,
         n_types,
@@ -260,8 +291,27 @@ def _assess(cube: ClickCube, pooled: ClickCube, columns: tuple[str, ...]) -> Col
     )
 
 
-def _tables(cube: ClickCube) -> _Tables:
-    return _Tables(cube.table(cube.cells.displays), cube.table(cube.cells.clicks))
+def _is_comparable(whole: _Tables, together: _Tables) -> bool:
+    """Return whether a log tells rankings by type from one ranking for all.
+
+    Positions must be comparable, there must be enough items for a ranking, and one of them must have been
+    shown to two types: otherwise the taste of a type cannot be separated from the items that it was shown.
+    """
+    n_types_shown = whole.displays.any(axis=2).sum(axis=0)  # (M,)
+    return (
+        find_components(together.displays[0], together.clicks[0]).n_components == 1
+        and int((n_types_shown > 0).sum()) >= whole.displays.shape[2]
+        and int(n_types_shown.max()) > 1
+    )
+
+
+def _tables(cube: ClickCube, is_used: NDArray[np.bool_]) -> _Tables:
+    return _Tables(cube.table(cube.cells.displays * is_used), cube.table(cube.cells.clicks * is_used))
+
+
+def _pool(tables: _Tables) -> _Tables:
+    """Return the tables of all users together, shape (1, M, K)."""
+    return _Tables(*(table.sum(axis=0, keepdims=True) for table in tables))
 
 
 def _fit(tables: _Tables) -> _Fit:
@@ -318,26 +368,53 @@ def _n_parameters(tables: _Tables) -> int:
     return total
 
 
-def _personalized_gain(shrunk: _Fit, all_users: _Fit, test: _Tables) -> float:
-    """Return the clicks per visit that rankings by type gain over one ranking, valued on other visits."""
-    n_types, n_positions = shrunk.kappa.shape
-    valued = _fit(test)
-    arrivals = test.displays.sum(axis=1).max(axis=1)  # (N,)
-    one = _ranking(all_users.appeal[0], all_users.kappa[0], n_positions)
-    gain = 0.0
-    for i in range(n_types):
-        own = _ranking(shrunk.appeal[i], shrunk.kappa[i], n_positions)
-        gain += arrivals[i] * float(valued.kappa[i] @ (valued.appeal[i][own] - valued.appeal[i][one]))
-    return gain / max(float(arrivals.sum()), 1e-300)
+class _RankingPairs(NamedTuple):
+    """Rankings by type and one ranking for all, both of shape (N, K)."""
+
+    personalized: NDArray[np.int64]
+    shared: NDArray[np.int64]
+
+    def added_looks(self, fit: _Fit) -> Floats:
+        """Return the looks at each item in a visit that the ranking by type adds, shape (N, M)."""
+        looks = np.zeros_like(fit.appeal)
+        rows = np.arange(fit.kappa.shape[0])[:, None]
+        np.add.at(looks, (rows, self.personalized), fit.kappa)
+        np.add.at(looks, (rows, self.shared), -fit.kappa)
+        return looks
+
+    def gain(self, fit: _Fit, appeal: Floats, tables: _Tables) -> float:
+        """Return the clicks per visit that rankings by type gain, by a fit and the appeal of items."""
+        arrivals = tables.displays.sum(axis=1).max(axis=1)  # (N,)
+        return float(arrivals @ (self.added_looks(fit) * appeal).sum(axis=1) / arrivals.sum())
 
 
-def _ranking(appeal: Floats, kappa: Floats, n_positions: int) -> NDArray[np.int64]:
-    """Return the most appealing items, the best at the most examined position; items repeat if too few."""
-    best = np.argsort(-appeal, kind="stable")[:n_positions]
-    best = np.resize(best, n_positions)
-    ranking = np.empty(n_positions, dtype=np.int64)
-    ranking[np.argsort(-kappa, kind="stable")] = best
-    return ranking
+def _best_rankings(shrunk: _Fit, all_users: _Fit) -> _RankingPairs:
+    return _RankingPairs(_rankings(shrunk), np.repeat(_rankings(all_users), shrunk.kappa.shape[0], axis=0))
+
+
+def _held_out_appeal(fit: _Fit, test: _Tables, whole: _Tables) -> Floats:
+    """Return the appeal by a fit to other folds, corrected by the residuals of this fold.
+
+    Weights are the looks at an item that the log has for a fold of this size, so that the corrections of all
+    folds are right on average even if a fold lacks the item.
+    """
+    looks = (whole.displays * fit.kappa[:, None]).sum(axis=2)  # (N, M)
+    looks *= test.displays.sum() / whole.displays.sum()
+    residuals = test.clicks.sum(axis=2) - fit.appeal * (test.displays * fit.kappa[:, None]).sum(axis=2)
+    return np.asarray(fit.appeal + np.divide(residuals, looks, out=np.zeros_like(looks), where=looks > 0))
+
+
+def _rankings(fit: _Fit) -> NDArray[np.int64]:
+    """Return the ranking of each type, shape (N, K): the most appealing item at the most examined position.
+
+    Items repeat if there are too few, which is not reported.
+    """
+    n_types, n_positions = fit.kappa.shape
+    order = np.argsort(-fit.appeal, axis=1, kind="stable")
+    best = order[:, np.arange(n_positions) % order.shape[1]]
+    rankings = np.empty((n_types, n_positions), dtype=np.int64)
+    np.put_along_axis(rankings, np.argsort(-fit.kappa, axis=1, kind="stable"), best, axis=1)
+    return rankings
 
 
 def _test_logging(cube: ClickCube) -> float:
@@ -365,12 +442,20 @@ def _test_logging(cube: ClickCube) -> float:
     return min(1.0, smallest * max(n_tests, 1))
 
 
-def _mean_interval(values: Floats, weights: Floats) -> tuple[float, tuple[float, float]]:
+def _mean_interval(
+    values: Floats, weights: Floats, min_error: float = 0.0
+) -> tuple[float, tuple[float, float]]:
+    """Return the weighted mean of folds and its interval, with a standard error of at least ``min_error``.
+
+    The interval is NaN if the standard error is 0: all folds have the same value.
+    """
     shares = weights / weights.sum()
     mean = float(shares @ values)
     n = values.size
-    spread = math.sqrt(float(shares**2 @ (values - mean) ** 2) * n / (n - 1))
-    half = student_quantile((1 + _LEVEL) / 2, n - 1) * spread
+    error = max(math.sqrt(float(shares**2 @ (values - mean) ** 2) * n / (n - 1)), min_error)
+    if error == 0:
+        return mean, (math.nan, math.nan)
+    half = student_quantile((1 + _LEVEL) / 2, n - 1) * error
     return mean, (mean - half, mean + half)
 
 

@@ -25,6 +25,8 @@ from banditrank.counts._counts import Counts
 from banditrank.engine._import_export import FORMAT, as_text, import_surface
 from banditrank.engine._surface import Surface
 from banditrank.errors import InvalidInputError
+from banditrank.estimators._click_models._estimates_of_model import lacks_misses
+from banditrank.logs._count_warnings import list_names
 
 if TYPE_CHECKING:
     from banditrank.storage._base import Store
@@ -51,12 +53,15 @@ class WarmStart:
         without displays.
     period_weights
         Weight of each period of the log, shape (P,).
+    warnings
+        What the counts do not tell, in words.
     """
 
     surface: Surface
     counts: Counts
     kept: Floats
     period_weights: Floats
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self, *, now: datetime | None = None) -> dict[str, Any]:
         """Return the document that `banditrank state import` and `import_surface` read.
@@ -159,7 +164,8 @@ def warm_start(
     Raises
     ------
     InvalidInputError
-        If a setting is not valid, or a user type has displays at some positions only.
+        If a setting is not valid, a user type has displays at some positions only, or the log has fewer items
+        than positions, no clicks or nothing but clicks.
 
     Examples
     --------
@@ -184,6 +190,9 @@ def warm_start(
         settings["click_model"] = "single-look" if looks_once else "position-based"
     else:
         settings["click_model"] = click_model
+    if len(cube.items) < cube.n_positions:
+        given = f"{len(cube.items)} for {cube.n_positions} positions"
+        raise InvalidInputError("log", "must have as many items as positions at least", given)
     surface = Surface(
         name,
         items=cube.items,
@@ -195,6 +204,12 @@ def warm_start(
     factors = period_weights[cube.cells.period]
     displays = cube.table(cube.cells.displays * factors)  # (N, M, K)
     clicks = cube.table(cube.cells.clicks * factors)
+    if not cube.cells.clicks.any():
+        rule = "must have clicks to start a surface: check the column of clicks"
+        raise InvalidInputError("log", rule, "none")
+    if lacks_misses(cube.cells.displays, cube.cells.clicks):
+        rule = "must have displays without a click to start a surface: they are probably missing"
+        raise InvalidInputError("log", rule, "none")
     at_positions = _equal_displays(surface, displays.sum(axis=1))
     total = at_positions[:, 0].sum()
     if limit is not None and total > limit:
@@ -202,7 +217,24 @@ def warm_start(
     counts = _whole_counts(displays, clicks, _whole(at_positions))
     before = displays.sum(axis=(1, 2))
     kept = np.divide(counts.displays.sum(axis=(1, 2)), before, out=np.zeros(before.size), where=before > 0)
-    return WarmStart(surface, counts, kept, period_weights)
+    warnings = _find_fixed_layouts(surface, displays, clicks)
+    return WarmStart(surface, counts, kept, period_weights, warnings)
+
+
+def _find_fixed_layouts(surface: Surface, displays: Floats, clicks: Floats) -> tuple[str, ...]:
+    """Return a warning that names the user types whose clicked items were shown at one position each."""
+    is_clicked = clicks.any(axis=2)  # (N, M)
+    moves = ((displays > 0).sum(axis=2) > 1) & is_clicked
+    is_fixed = np.any(is_clicked, axis=1) & ~np.any(moves, axis=1)
+    if surface.n_positions < 2 or not is_fixed.any():
+        return ()
+    names = [name for name, fixed in zip(surface.user_types, is_fixed, strict=True) if fixed]
+    whose = "" if is_fixed.all() else f" of {list_names(names)}"
+    warning = (
+        f"no item{whose} was shown at two positions (a fixed layout): the surface cannot tell positions from "
+        "items until it has shown items elsewhere"
+    )
+    return (warning,)
 
 
 def _discounts(n_periods: int, half_life: float | None) -> Floats:

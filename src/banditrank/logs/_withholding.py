@@ -58,14 +58,28 @@ def find_withheld(diagnosis: LogDiagnosis) -> Withheld:
     return Withheld(positions=positions, rankings=rankings)
 
 
+def find_missing_items(cube: ClickCube) -> str:
+    """Return why a log with fewer items than positions does not teach rankings; empty for other logs."""
+    shown = np.unique(cube.cells.item).size
+    if shown >= cube.n_positions:
+        return ""
+    items = "1 item" if shown == 1 else f"{shown} items"
+    return f"The log has {items} for {cube.n_positions} positions: a ranking shows each item once."
+
+
 def withhold_estimates(fit: ClickModelFit, diagnosis: LogDiagnosis) -> ClickModelFit:
-    """Return a fit without the estimates that a diagnosis rules out: NaN instead of them."""
+    """Return a fit without the estimates that a diagnosis rules out: NaN instead of them.
+
+    Cascade and dependent-click models know positions that cannot be compared, which is reported if the log is
+    sure of the model, or the caller chose it.
+    """
     withheld = find_withheld(diagnosis)
     is_known = np.array([one.is_position_known for one in diagnosis.user_types])
     worth, worth_ends = fit.position_worth.copy(), fit.position_intervals.copy()
     if withheld.positions:
         is_known = np.zeros_like(is_known)
-    if fit.model in ("single-look", "position-based", "user-browsing") or withheld.positions:
+    is_assumed = fit.selection is not None and not fit.selection.is_sure
+    if is_assumed or fit.model in ("single-look", "position-based", "user-browsing") or withheld.positions:
         worth[~is_known], worth_ends[~is_known] = np.nan, np.nan
     appeal, appeal_ends = fit.item_appeal.copy(), fit.item_intervals.copy()
     if withheld.items:
@@ -126,12 +140,10 @@ def evaluate_known(
         As for `evaluate`.
     """
     found = find_withheld(diagnosis)
-    reason = found.items or found.rankings
+    reason = found.items or found.rankings or find_missing_items(cube)
     pairs = dict(targets) if isinstance(targets, Mapping) else {_name(one): one for one in targets}
     withheld = {
-        name: reason
-        for name, value in pairs.items()
-        if found.items or (found.rankings and _is_learned(value))
+        name: reason for name, value in pairs.items() if found.items or (reason and _is_learned(value))
     }
     kept = {name: value for name, value in pairs.items() if name not in withheld}
     if not kept:
@@ -148,8 +160,15 @@ def _is_learned(target: object) -> bool:
     return isinstance(target, str) and target != "current" and not target.endswith((".json", ".csv"))
 
 
-def check_estimates(fit: ClickModelFit) -> None:
+def check_estimates(fit: ClickModelFit, diagnosis: LogDiagnosis) -> None:
     """Check that a log tells all positions and items, as a problem needs them.
+
+    Parameters
+    ----------
+    fit
+        Estimates, without those that the diagnosis rules out.
+    diagnosis
+        The diagnosis of the log.
 
     Raises
     ------
@@ -158,10 +177,28 @@ def check_estimates(fit: ClickModelFit) -> None:
     """
     for i, name in enumerate(fit.user_types):
         for k in np.flatnonzero(~fit.is_position_identified[i]):
-            rule = "must tell the worth of all positions to make a problem"
+            rule = f"must tell the worth of all positions to make a problem: {_advise(fit, diagnosis)}"
             raise InvalidInputError("log", rule, f"position {k + 1} for user type {name} is not identified")
         for j in np.flatnonzero(~fit.is_item_identified[i]):
             rule = (
                 "must tell the appeal of all items to make a problem: keep those that were shown with --items"
             )
             raise InvalidInputError("log", rule, f"{fit.items[j]} for user type {name} is not identified")
+
+
+def _advise(fit: ClickModelFit, diagnosis: LogDiagnosis) -> str:
+    """Return what to do about positions whose worth is not identified."""
+    is_known = fit.is_position_identified.all(axis=0)
+    n_known = int(np.logical_and.accumulate(is_known).sum())
+    if n_known > 1:
+        return f"keep those that it tells with --positions 1-{n_known}"
+    codes = {one.code for one in diagnosis.findings}
+    if "single-position" in codes:
+        return "it takes two positions or more"
+    if codes & {"no-clicks", "all-clicked"}:
+        return "check the column of clicks"
+    if "positions-are-noise" in codes:
+        return "check the column of positions"
+    if diagnosis.swaps:
+        return "show the swaps of items that banditrank log diagnose lists, and count again"
+    return "banditrank log diagnose says what is missing"

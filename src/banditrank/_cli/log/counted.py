@@ -21,6 +21,8 @@ CubeOption = Annotated[
 
 def report_counting(cube: "ClickCube", output: Path, json_file: str | None) -> None:
     """Print what a cube holds, and write it as JSON if asked for."""
+    from banditrank._html import plural
+
     if json_file is not None:
         write_json(_document(cube, output), json_file)
     if json_file == "-":
@@ -31,8 +33,8 @@ def report_counting(cube: "ClickCube", output: Path, json_file: str | None) -> N
     visits = f", {cube.n_visits:,.0f} visits" if cube.has_visits else ""
     console.print(
         f"{output}: {displays:,.0f} displays, {clicks:,.0f} clicks{visits}, "
-        f"{len(cube.type_values):,} user types, {len(cube.items):,} items, {cube.n_positions} positions, "
-        f"{cube.cells.displays.size:,} cells, "
+        f"{plural(len(cube.type_values), 'user type')}, {plural(len(cube.items), 'item')}, "
+        f"{plural(cube.n_positions, 'position')}, {plural(cube.cells.displays.size, 'cell')}, "
         f"banditrank {__version__}",
         soft_wrap=True,
     )

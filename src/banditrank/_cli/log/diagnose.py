@@ -6,7 +6,7 @@ import typer
 
 from banditrank import __version__
 from banditrank._cli.log.source import LogSource, takes_log
-from banditrank._cli.log.verdict import print_verdict
+from banditrank._cli.log.verdict import diagnose_log, print_verdict
 from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
 from banditrank.errors import InvalidInputError
 
@@ -30,11 +30,8 @@ def diagnose_command(
     """
     check_output_files(json_file, inputs=log.inputs)
     precision = _parse_percent(target)
-
-    from banditrank.logs import diagnose
-
-    cube = log.read()
-    diagnosis = diagnose(cube, precision)
+    cube = log.read(by_period=True)
+    diagnosis = diagnose_log(cube, precision)
     if json_file is not None:
         write_json({"version": __version__, **diagnosis.to_dict()}, json_file)
     if json_file != "-":

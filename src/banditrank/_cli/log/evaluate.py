@@ -9,7 +9,7 @@ import typer
 from banditrank import __version__
 from banditrank._cli.command import split_names
 from banditrank._cli.log.source import LogSource, takes_log
-from banditrank._cli.log.verdict import print_verdict
+from banditrank._cli.log.verdict import announce_model_compilation, diagnose_log, print_verdict
 from banditrank._cli.output import (
     JsonOption,
     TreatmentOption,
@@ -74,7 +74,7 @@ def evaluate_command(
     """
     check_output_files(json_file, inputs=log.inputs)
 
-    from banditrank.logs import diagnose, evaluate_known
+    from banditrank.logs import evaluate_known
     from banditrank.policies._catalog import POLICY_NAMES
 
     policies = split_names(policy)
@@ -82,11 +82,11 @@ def evaluate_command(
         if name not in POLICY_NAMES:
             raise UnknownNameError("--policy", name, POLICY_NAMES)
     cube = log.read()
-    diagnosis = diagnose(cube)
+    diagnosis = diagnose_log(cube)
     default = ["current"] if policies else ["current", "personalized", "equal"]
     named = list(dict.fromkeys([*(split_names(ranking) or default), *policies]))
     targets = [log.candidate(name, cube) if name.startswith(_COLUMN) else name for name in named]
-    with announce_compilation(), _name_option():
+    with announce_compilation(), announce_model_compilation(), _name_option():
         known = evaluate_known(
             cube,
             diagnosis,

@@ -1,13 +1,13 @@
 """``banditrank log fit``: fit a click model to a log."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from banditrank import __version__
 from banditrank._cli.log.source import LogSource, takes_log
-from banditrank._cli.log.verdict import print_verdict
+from banditrank._cli.log.verdict import announce_model_compilation, diagnose_log, print_verdict
 from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
 
 if TYPE_CHECKING:
@@ -46,24 +46,32 @@ def fit_command(
     check_output_files(json_file, output=output, inputs=log.inputs)
 
     from banditrank.estimators import fit_click_model
-    from banditrank.logs import diagnose, estimate_problem, withhold_estimates
+    from banditrank.logs import withhold_estimates
+    from banditrank.logs._estimated_problem import estimate_scaled_problem
     from banditrank.logs._report_tables import describe_unlisted, listed_types
 
     cube = log.read()
-    diagnosis = diagnose(cube)
-    fit = fit_click_model(
-        cube,
-        model,  # type: ignore[arg-type] # validates names
-        shared_positions=shared_positions,
-        level=level,
-    )
+    diagnosis = diagnose_log(cube)
+    with announce_model_compilation():
+        fit = fit_click_model(
+            cube,
+            model,  # type: ignore[arg-type] # validates names
+            shared_positions=shared_positions,
+            level=level,
+        )
     known = withhold_estimates(fit, diagnosis)
-    problem = None
+    estimated = None
     if output is not None:
-        problem = estimate_problem(cube, fit, diagnosis, name=output.stem)
-        problem.save(output)
+        estimated = estimate_scaled_problem(cube, fit, diagnosis, name=output.stem)
+        estimated.problem.save(output)
     if json_file is not None:
-        document = {"version": __version__, "diagnosis": diagnosis.to_dict(), "fit": known.to_dict()}
+        document: dict[str, Any] = {
+            "version": __version__,
+            "diagnosis": diagnosis.to_dict(),
+            "fit": known.to_dict(),
+        }
+        if estimated is not None:
+            document["problem"] = {"file": str(output), "model": estimated.model, "scale": estimated.scale}
         write_json(document, json_file)
     if json_file == "-":
         return
@@ -77,9 +85,12 @@ def fit_command(
     console.print(_items(known, types))
     if note := describe_unlisted(len(known.user_types)):
         console.print(note)
-    if problem is not None:
-        used = fit.model if fit.model in ("single-look", "position-based") else "position-based"
-        console.print(f"{output}: problem of the {used} model")
+    if estimated is not None:
+        scale = f"; its click rates are those of the log divided by {estimated.scale:.6g}"
+        console.print(
+            f"{output}: problem of the {estimated.model} model{scale if estimated.scale != 1 else ''}",
+            soft_wrap=True,
+        )
 
 
 def _heading(fit: "ClickModelFit") -> list[str]:

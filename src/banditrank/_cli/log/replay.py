@@ -6,7 +6,7 @@ import typer
 
 from banditrank import __version__
 from banditrank._cli.log.source import LogSource, takes_log
-from banditrank._cli.log.verdict import print_verdict
+from banditrank._cli.log.verdict import diagnose_log, print_verdict
 from banditrank._cli.output import (
     JsonOption,
     TreatmentOption,
@@ -37,13 +37,23 @@ def replay_command(
     """Replay a learning policy on the displays of a log.
 
     Each display is used at most once. The replay ends where the policy needs more displays than the log has.
+    A log without click rates is not replayed.
     """
     check_output_files(json_file, inputs=log.inputs)
 
-    from banditrank.logs import diagnose, replay
+    from banditrank.logs import find_withheld, replay
 
     cube = log.read()
-    diagnosis = diagnose(cube)
+    diagnosis = diagnose_log(cube)
+    if reason := find_withheld(diagnosis).items:
+        if json_file is not None:
+            refused = {"version": __version__, "diagnosis": diagnosis.to_dict(), "withheld": reason}
+            write_json(refused, json_file)
+        if json_file != "-":
+            console = make_console()
+            print_verdict(console, diagnosis)
+            console.print(f"{policy} is not replayed: without click rates no policy learns.")
+        return
     with announce_compilation("policies", "policy"):
         result = replay(
             cube,

@@ -7,7 +7,7 @@ import typer
 
 from banditrank._cli.log.evaluate import print_evaluation
 from banditrank._cli.log.source import LogSource, takes_log
-from banditrank._cli.log.verdict import print_verdict
+from banditrank._cli.log.verdict import announce_model_compilation, print_verdict
 from banditrank._cli.output import (
     JsonOption,
     announce_compilation,
@@ -49,8 +49,8 @@ def report_command(
     from banditrank.logs import log_report
 
     check_extras("the report", "reports")
-    cube = log.read()
-    with announce_compilation():
+    cube = log.read(by_period=True)
+    with announce_compilation(), announce_model_compilation():
         report = log_report(cube, level=level)
     report.save(output)
     if figures is not None:

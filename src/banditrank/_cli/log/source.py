@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -61,8 +61,13 @@ class LogSource:
         users = self.reading.get("users")
         return [*self.paths, *([] if users is None else [users])]
 
-    def read(self) -> "ClickCube":
+    def read(self, *, by_period: bool = False) -> "ClickCube":
         """Return the cube, counted from the files if need be; guessed columns and bad rows are announced.
+
+        Parameters
+        ----------
+        by_period
+            Whether to count files by periods even if their time column is guessed.
 
         Raises
         ------
@@ -79,7 +84,8 @@ class LogSource:
                 raise InvalidInputError(self._given[0], "must not be given for a cube", self.paths[0])
             cube = self._select_periods(load_cube(self.paths[0]))
         else:
-            cube = self.count()
+            is_auto = by_period and self.columns["time"] is None and "period" not in self.reading
+            cube = self.count(**({"period": "auto"} if is_auto else {}))
             announce_counting(cube)
         return self.keep(cube)
 
@@ -157,11 +163,20 @@ class LogSource:
             raise UnknownNameError(f"--ranking: {error.field}", error.value, error.known) from None
 
     def keep(self, cube: "ClickCube") -> "ClickCube":
-        """Return the cube with the items and positions that were asked for."""
+        """Return the cube with the selected items and positions, and the selection in its metadata."""
         items = None
+        selection = list(cube.metadata.get("selection", ()))
         if self.n_items is not None and self.n_items < len(cube.items):
             items = cube.most_shown_items(self.n_items)
-        return cube.select(items=items, n_positions=self.n_positions)
+            selection.append(f"the {self.n_items:,} most shown of {len(cube.items):,} items")
+        if self.n_positions is not None:
+            selection.append(f"positions 1 to {self.n_positions}")
+        if self.since is not None:
+            selection.append(f"from {self.since}")
+        if self.until is not None:
+            selection.append(f"before {self.until}")
+        kept = cube.select(items=items, n_positions=self.n_positions)
+        return replace(kept, metadata={**kept.metadata, "selection": selection}) if selection else kept
 
     def _select_periods(self, cube: "ClickCube") -> "ClickCube":
         if self.since is None and self.until is None:
@@ -298,7 +313,9 @@ def _source(
     ] = None,
     period: Annotated[
         str | None,
-        typer.Option(help="Length of periods: hour, day, week or month.", show_default="day, with --time"),
+        typer.Option(
+            help="Length of periods: hour, day, week, month or auto.", show_default="day, with --time"
+        ),
     ] = None,
     bad_rows: Annotated[
         str | None,

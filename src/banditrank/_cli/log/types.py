@@ -8,7 +8,7 @@ import typer
 from banditrank import __version__
 from banditrank._cli.command import split_names
 from banditrank._cli.log.source import LogSource, takes_log
-from banditrank._cli.log.verdict import print_verdict
+from banditrank._cli.log.verdict import diagnose_log, print_verdict
 from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
 
 if TYPE_CHECKING:
@@ -37,18 +37,17 @@ def types_command(
     """
     check_output_files(json_file, inputs=log.inputs)
 
-    from banditrank.logs import assess_user_types, diagnose, find_withheld
+    from banditrank.logs import assess_user_types, find_withheld
 
     cube = log.read()
-    diagnosis = diagnose(cube)
+    diagnosis = diagnose_log(cube)
     withheld = find_withheld(diagnosis)
     assessment = assess_user_types(cube, split_names(among) if among else None)
+    if withheld.rankings:
+        assessment = assessment.without_gains()
     if json_file is not None:
-        document = assessment.to_dict()
-        if withheld.rankings:
-            for one in document["columns"]:
-                one["clicks_gained"] = one["clicks_interval"] = None
-        write_json({"version": __version__, "diagnosis": diagnosis.to_dict(), **document}, json_file)
+        document = {"version": __version__, "diagnosis": diagnosis.to_dict(), **assessment.to_dict()}
+        write_json(document, json_file)
     if json_file == "-":
         return
     console = make_console()
@@ -56,11 +55,8 @@ def types_command(
     if withheld.items:
         console.print("Columns are not compared: without click rates no column tells users apart.")
         return
-    if assessment.recommended:
-        console.print(f"Tell user types apart by {' and '.join(assessment.recommended)}.")
-    else:
-        console.print("No column tells users apart on held-out visits: one ranking serves all.")
-    console.print(_table(assessment, has_clicks=not withheld.rankings))
+    console.print(assessment.statement, soft_wrap=True)
+    console.print(_table(assessment))
     for one in assessment.columns:
         if one.is_confounded:
             console.print(
@@ -69,17 +65,15 @@ def types_command(
             )
 
 
-def _table(assessment: "UserTypeAssessment", *, has_clicks: bool) -> "Table":
+def _table(assessment: "UserTypeAssessment") -> "Table":
     table = make_table("Columns")
     table.add_column("columns", overflow="fold")
     table.add_column("user types", justify="right")
     table.add_column("held-out gain per 1,000 displays", justify="right")
     table.add_column("clicks gained per visit", justify="right")
     for one in assessment.columns:
-        gain = "cannot be assessed" if isnan(one.held_out_gain) else f"{one.held_out_gain:+.2f}"
-        low, high = one.clicks_interval
-        clicks = f"{one.clicks_gained:+.4f} [{low:+.4f}, {high:+.4f}]"
-        if not has_clicks or isnan(one.clicks_gained):
-            clicks = "not identified"
-        table.add_row(", ".join(one.columns), f"{one.n_user_types:,}", gain, clicks)
+        gain = (
+            "cannot be assessed" if isnan(one.held_out_gain) else f"{round(one.held_out_gain, 2) + 0.0:+.2f}"
+        )
+        table.add_row(", ".join(one.columns), f"{one.n_user_types:,}", gain, one.gain_text)
     return table

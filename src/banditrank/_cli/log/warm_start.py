@@ -1,12 +1,13 @@
 """``banditrank log warm-start``: a surface that starts with the counts of a log."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from banditrank._cli.log.source import LogSource, takes_log
-from banditrank._cli.log.verdict import print_verdict
+from banditrank._cli.log.verdict import diagnose_log, print_verdict
 from banditrank._cli.output import check_output_files, make_console
 from banditrank._cli.store import PersistentStoreOption, StoreFileOption, open_store_at, store_address
 from banditrank.errors import InvalidInputError
@@ -62,27 +63,40 @@ def warm_start_command(
         given = "--store" if store is not None else "--store-file"
         raise InvalidInputError(given, "must not be given together with --output", str(output))
 
-    from banditrank.logs import diagnose, warm_start
+    from banditrank.logs import warm_start
     from banditrank.storage._addresses import redacted
     from banditrank.storage._factory import DEFAULT_STORE
 
     settings: dict[str, Any] = {"policy": policy, "treatment": treatment, "utility": utility}
     cube = log.read()
-    start = warm_start(
-        cube,
-        surface,
-        weight=weight,
-        max_visits=max_visits,
-        half_life=half_life,
-        click_model=click_model,
-        **settings,
-    )
+    try:
+        start = warm_start(
+            cube,
+            surface,
+            weight=weight,
+            max_visits=max_visits,
+            half_life=half_life,
+            click_model=click_model,
+            **settings,
+        )
+    except InvalidInputError as error:
+        if error.field != "name":
+            raise
+        raise InvalidInputError("--surface", error.rule, error.value) from None
+    diagnosis = diagnose_log(cube)
     if output is not None:
         start.save(output)
         where = str(output)
+        hint = f"Create the surface with: banditrank state import {shlex.quote(str(output))}"
     else:
         with store_address(store, store_file) as address, open_store_at(address, create=True) as opened:
             start.create_in(opened)
         where = redacted(address or DEFAULT_STORE)
-    print_verdict(make_console(), diagnose(cube))
+        options = [] if store is None else ["--store", redacted(store)]
+        options += [] if store_file is None else ["--store-file", str(store_file)]
+        hint = f"Serve it with: {shlex.join(['banditrank', 'serve', *options])}"
+    print_verdict(make_console(), diagnosis)
+    for warning in start.warnings:
+        typer.echo(f"banditrank: warning: {warning}", err=True)
     typer.echo(f"{where}: {start.summary()}")
+    typer.echo(hint)

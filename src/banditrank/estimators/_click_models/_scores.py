@@ -92,7 +92,8 @@ def score_by_fold(parameters: ModelParameters, cube: ClickCube) -> FoldScores:
     n_positions = lists.items.shape[1]
     is_clicked = (lists.clicks[:, None] >> np.arange(n_positions)) & 1 == 1
     is_shown = lists.items >= 0
-    groups = (lists.fold[:, None] * n_positions + np.arange(n_positions)).ravel()
+    folds = np.maximum(lists.fold, 0)
+    groups = (folds[:, None] * n_positions + np.arange(n_positions)).ravel()
     visits = np.where(is_shown, lists.visits[:, None], 0.0).ravel()
 
     def by_fold(values: Floats) -> Floats:
@@ -106,7 +107,7 @@ def score_by_fold(parameters: ModelParameters, cube: ClickCube) -> FoldScores:
     ):
         logs = _log_probability(chances, is_clicked)
         sums.append(by_fold(np.where(is_shown, logs, 0.0).ravel() * np.where(visits > 0, visits, 1.0)))
-    by_visit = np.asarray(np.bincount(lists.fold, lists.visits, N_FOLDS), dtype=np.float64)
+    by_visit = np.asarray(np.bincount(folds, lists.visits, N_FOLDS), dtype=np.float64)
     return FoldScores(sums[0], sums[1], by_fold(visits), by_visit)
 
 

@@ -175,7 +175,7 @@ def held_out_scores(
 
     The fit to one group starts from that to the group before.
     """
-    cube = cube.split_folds(np.random.default_rng(0))
+    cube = cube.merge_periods().split_folds(np.random.default_rng(0))
     groups = [range(group, N_FOLDS, N_GROUPS) for group in range(N_GROUPS)]
     used = set(np.unique(cube.cells.fold).tolist())
     groups = [group for group in groups if used & set(group)]

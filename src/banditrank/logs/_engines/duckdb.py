@@ -26,6 +26,7 @@ DUCKDB_DIALECT = Dialect(
     make_list="list_value({})",
     text_list="CAST({} AS VARCHAR[])",
     split="string_split_regex(nullif(trim(regexp_replace({}, '[\\[\\]\"'']', '', 'g')), ''), '[|;, ]+')",
+    mixed_text="if(json_type({0}) IN ('OBJECT', 'ARRAY'), chr(1), '') || json_extract_string({0}, '$')",
     unnest="unnest(items) AS item, generate_subscripts(items, 1) - 1 AS position",
 )
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -133,10 +134,14 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _kind(type_name: str) -> ColumnKind:
+def _kind(type_name: str) -> ColumnKind:  # noqa: PLR0911 - a line a kind
     base = type_name.upper()
+    if base.startswith(("STRUCT", "MAP")) or base.endswith("[][]"):
+        return "nested"
     if base.endswith("[]"):
         return "list"
+    if base == "JSON":
+        return "mixed"
     if base in _INTEGERS:
         return "integer"
     if base in _NUMBERS or base.startswith("DECIMAL"):

@@ -30,6 +30,7 @@ SPARK_DIALECT = Dialect(
     make_list="array({})",
     text_list="CAST({} AS ARRAY<STRING>)",
     split="split(nullif(trim(regexp_replace({}, '[\\\\[\\\\]\"\\']', '')), ''), '[|;, ]+')",
+    mixed_text="CAST({} AS STRING)",  # Spark reads such columns as text
     unnest="posexplode(items) AS (position, item)",
 )
 _KINDS: dict[str, ColumnKind] = {
@@ -203,6 +204,8 @@ def open_spark(master: str | None) -> Iterator[SparkEngine]:
 
 
 def _kind(type_name: str) -> ColumnKind:
+    if type_name.startswith(("struct<", "map<", "array<struct<", "array<map<", "array<array<")):
+        return "nested"
     if type_name.startswith("array<"):
         return "list"
     if type_name.startswith("decimal"):
