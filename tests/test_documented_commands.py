@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from helpers.command_line import run
 from helpers.csv_logs import write_sample_csv
 from helpers.documentation import ROOT, SITE_PAGES, page_id
 from helpers.running_service import Running, running
 
 from banditrank import kdd2012
-from banditrank._cli.main import application
+from banditrank._cli.main import command_line
 from banditrank.logs.kdd2012 import write_sample_log
 
 ADDRESS = r"(?:http://)?(?:127\.0\.0\.1|localhost):8420"
@@ -83,7 +82,7 @@ def test_options_of_commands_exist(line: str) -> None:
 
 
 def test_options_of_examples_exist() -> None:
-    examples = list(_examples(typer.main.get_command(application)))
+    examples = list(_examples(command_line()))
     assert len(examples) > 20
     for example in examples:
         _parse(shlex.split(example.partition(">")[0]))
@@ -91,7 +90,7 @@ def test_options_of_examples_exist() -> None:
 
 def _parse(words: list[str]) -> None:
     """Parse a command without running it."""
-    command, (name, *rest) = typer.main.get_command(application), words
+    command, (name, *rest) = command_line(), words
     while getattr(command, "commands", None):
         name, *rest = rest
         if name.startswith("--"):  # an option that is run when it is parsed

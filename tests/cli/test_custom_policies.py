@@ -30,6 +30,23 @@ def test_a_custom_policy_is_simulated_beside_a_built_in_one(capsys: pytest.Captu
     assert [each["policy"] for each in json.loads(output)["runs"]] == ["most-clicked", "random"]
 
 
+def test_what_a_policy_prints_is_not_part_of_the_result(capsys: pytest.CaptureFixture) -> None:
+    Path("my_printer.py").write_text(
+        "from my_module import MostClicked\n"
+        "class Printer(MostClicked):\n"
+        "    def rank(self, counts, user_type, *, rng, scratch=None):\n"
+        "        print('ranking')\n"
+        "        return super().rank(counts, user_type, rng=rng, scratch=scratch)\n",
+        encoding="utf-8",
+    )
+    arguments = ["my_problem.toml", "--policy", "my_printer:Printer", *SMALL, "--json", "-"]
+    status, output, complaint = run(capsys, "simulate", *arguments)
+    sys.modules.pop("my_printer")
+    assert status == 0
+    assert len(json.loads(output)["runs"]) == 1
+    assert complaint.startswith("ranking\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -97,7 +97,7 @@ def _print_report(report: "Report") -> None:
         for board in report.overview.result.tables[:-1]:  # the last table, by suite, is too wide
             table = make_table(board.caption)
             for column, kind in zip(board.columns, column_kinds(board), strict=True):
-                table.add_column(column, justify="right" if kind == "number" else "left")
+                table.add_column(column, justify="right" if kind in ("number", "interval") else "left")
             table.columns[0].no_wrap = True
             for row in board.rows:
                 table.add_row(*row)

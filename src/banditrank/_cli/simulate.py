@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -223,7 +224,8 @@ def simulate_command(
                 memory=memory,
             )
         ]
-    with make_backend(cast("BackendName", backend), workers=workers, address=address) as opened:
+    made = make_backend(cast("BackendName", backend), workers=workers, address=address)
+    with redirect_stdout(sys.stderr), made as opened:  # Ray and custom policies may print
         results = _simulate_all(
             compared,
             save,
