@@ -1,5 +1,6 @@
 """Settings of all tests: reproducible property tests, campaigns, and fixtures for a browser and servers."""
 
+import gc
 import os
 import signal
 import sys
@@ -16,6 +17,9 @@ if "--campaign" not in sys.argv:
 os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise Ray writes a token to the home directory
 # 15 by default: the processes of Ray would wait for those of all other tests.
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - Ray's spelling
+
+# Half a million objects of the tests stay: searching them for garbage as often as by default takes seconds.
+gc.set_threshold(50_000, 20, 100)
 
 pytest_plugins = ["helpers.browser", "helpers.left_processes", "helpers.servers"]
 

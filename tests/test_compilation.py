@@ -2,6 +2,7 @@
 
 import ast
 import atexit
+import gc
 import os
 import signal
 import subprocess
@@ -244,3 +245,28 @@ def test_a_process_that_is_suspended_while_it_compiles_is_not_waited_for(
     with _compilation._compilation_lock("the same"), _compilation._compilation_lock("the same"):
         turns.append("taken")
     assert turns == ["taken"]
+
+
+def test_the_garbage_collector_runs_rarely_while_formulas_are_compiled() -> None:
+    before = gc.get_threshold()
+    inside = []
+
+    def compile_something() -> None:
+        with global_compiler_lock:
+            inside.append(gc.get_threshold())
+
+    try:
+        gc.set_threshold(700, 200, 10)
+        with global_compiler_lock:
+            thread = threading.Thread(target=compile_something)
+            thread.start()
+            with global_compiler_lock:
+                inside.append(gc.get_threshold())
+        thread.join()
+        assert inside == [(50_000, 200, 100)] * 2
+        assert gc.get_threshold() == (700, 200, 10)
+        gc.set_threshold(0)
+        with global_compiler_lock:
+            assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)
