@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._text import plural, shorten
+
 MAX_ROWS = 10
 """Maximum number of rows of a table."""
 
@@ -39,20 +41,7 @@ def escape(text: str, max_length: int | None = None) -> str:
     >>> escape("<b>5 & 6</b>"), escape("news & sports", max_length=6)
     ('&lt;b&gt;5 &amp; 6&lt;/b&gt;', 'news …')
     """
-    if max_length is not None and len(text) > max_length:
-        text = f"{text[: max_length - 1]}…"
-    return _escape(text)
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> plural(1, "item"), plural(2000, "item")
-    ('1 item', '2,000 items')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return _escape(text if max_length is None else shorten(text, max_length))
 
 
 def format_count(number: float) -> str:

@@ -29,8 +29,9 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import PurePath
 
+from banditrank._text import MAX_LENGTH, list_names, shorten
+
 _MAX_LISTED = 30  # allowed names in a message
-_MAX_VALUE_LENGTH = 80  # characters of a value in a message
 _MAX_COMPARED = 1000  # allowed names that are compared with the one received
 _MAX_COMPARED_LENGTH = 64  # characters of a name that are compared: the time is quadratic in it
 
@@ -99,8 +100,12 @@ class UnknownNameError(InvalidInputError):
 
     def __init__(self, field: str, name: object, known: Iterable[str]) -> None:
         self.known = tuple(known)
-        choice = "" if len(self.known) == 1 else "one of "
-        rule = f"must be {choice}{_listed(self.known)}{_suggestion(name, self.known) if choice else ''}"
+        names = list_names(self.known, _MAX_LISTED)
+        rule = (
+            f"must be {names}"
+            if len(self.known) == 1
+            else f"must be one of {names}{_suggestion(name, self.known)}"
+        )
         super().__init__(field, rule, name)
 
     def __reduce__(self) -> tuple[type[BanditRankError], tuple[object, ...]]:
@@ -227,9 +232,10 @@ class MissingDependencyError(BanditRankError, ImportError):
     """
 
     def __init__(self, purpose: str, packages: Sequence[str], extras: Sequence[str]) -> None:
-        *others, last = packages
-        missing = f"{', '.join(others)} and {last} are" if others else f"{last} is"
-        super().__init__(f"{missing} required for {purpose}: pip install 'banditrank[{','.join(extras)}]'")
+        missing = list_names(packages, len(packages), last=" and ")
+        is_are = "is" if len(packages) == 1 else "are"
+        install = f"pip install 'banditrank[{','.join(extras)}]'"
+        super().__init__(f"{missing} {is_are} required for {purpose}: {install}")
 
 
 class CompilingError(BanditRankError):
@@ -305,23 +311,14 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)}"
 
 
-def _listed(names: Sequence[str]) -> str:
-    text = ", ".join(map(_shorten_text, names[:_MAX_LISTED]))
-    return text if len(names) <= _MAX_LISTED else f"{text} and {len(names) - _MAX_LISTED:,} others"
-
-
 def _suggestion(name: object, known: Sequence[str]) -> str:
     compared = {one[:_MAX_COMPARED_LENGTH]: one for one in known[:_MAX_COMPARED]}
     nearest = get_close_matches(str(name)[:_MAX_COMPARED_LENGTH], compared, n=1, cutoff=0.5)
-    return f" (did you mean {_shorten_text(compared[nearest[0]])}?)" if nearest else ""
+    return f" (did you mean {shorten(compared[nearest[0]])}?)" if nearest else ""
 
 
 def _shorten(value: object) -> str:
     if isinstance(value, PurePath):  # the end of a long path names the file
         text = one_line(repr(str(value)))
-        return text if len(text) <= _MAX_VALUE_LENGTH else f"'…{text[2 - _MAX_VALUE_LENGTH :]}"
-    return _shorten_text(one_line(repr(value)))
-
-
-def _shorten_text(text: str, limit: int = _MAX_VALUE_LENGTH) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+        return text if len(text) <= MAX_LENGTH else f"'…{text[2 - MAX_LENGTH :]}"
+    return shorten(one_line(repr(value)))

@@ -343,7 +343,7 @@ def test_updates_of_the_definition_are_annotated_and_the_problem_follows() -> No
 def test_an_annotation_lists_a_few_of_many_items() -> None:
     with a_monitored_ranker() as ranker:
         ranker.add_items([f"x{number}" for number in range(1002)])
-        assert [one.text for one in ranker.monitor.series()[1]] == ["x0, x1 and 1,000 more added"]
+        assert [one.text for one in ranker.monitor.series()[1]] == ["x0, x1, x2 and 999 more added"]
 
 
 def test_a_surface_without_a_problem_has_no_regret() -> None:

@@ -289,7 +289,7 @@ def test_long_lists_of_allowed_names_are_shortened(service: Running) -> None:
     many = {**ADS, "name": "many", "items": [f"item-{number}-{'x' * 150}" for number in range(1000)]}
     assert service.ask("POST", "/v1/surfaces", many).status_code == 201
     response = service.ask("DELETE", "/v1/surfaces/many/items/item-9")
-    assert " and 970 others" in response.json()["detail"]
+    assert " and 970 more" in response.json()["detail"]
     assert len(response.json()["detail"]) < 4000
 
 

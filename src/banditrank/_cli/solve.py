@@ -26,6 +26,7 @@ from banditrank._cli.plot_options import (
 )
 from banditrank._cli.problem import ProblemArgument
 from banditrank._cli.search_progress import exit_if_interrupted, show_search_progress
+from banditrank._text import list_names
 from banditrank.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from banditrank.solvers._solution import Solution
     from banditrank.solvers._solve import SolverName
     from banditrank.utilities._utility import Utility
-
-_MAX_NAMED = 5  # guarantees in a line
 
 
 def solve_command(
@@ -293,9 +292,7 @@ def _print_lottery(
         ("not kept", [one for one in lottery.guarantees if not one.is_kept]),
     ):
         if found:
-            names = ", ".join(guarantee.name for guarantee in found[:_MAX_NAMED])
-            more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
-            console.print(f"{heading}: {names}{more}")
+            console.print(f"{heading}: {list_names([guarantee.name for guarantee in found])}")
     console.print(f"price of equality {_lottery_report(lottery, report).price_of_equality:.2%}")
     console.print("lottery, fixed, personalized: expected click rates", style="dim")
     if lottery.value == float("-inf"):

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from banditrank._text import list_names
 from banditrank.dashboard._duty_cycle import DutyCycle
 from banditrank.dashboard._estimated_problem import best_rankings, estimated_problem
 from banditrank.dashboard._last_hour import HourTotals
@@ -314,17 +315,14 @@ def _difference(before: Surface, after: Surface) -> str:
     >>> _difference(before, before.with_retired(["a"]).with_items(["f", "g"]))
     'f and g added, a retired'
     >>> _difference(before, before.with_retired(["a", "b", "c", "d"]))
-    'a, b and 2 more retired'
+    'a, b, c and 1 more retired'
     """
     earlier, later = set(before.active_items), set(after.active_items)
     added = [item for item in after.active_items if item not in earlier]
     retired = [item for item in before.active_items if item not in later]
-    parts = [f"{_listed(names)} {verb}" for names, verb in ((added, "added"), (retired, "retired")) if names]
+    parts = [
+        f"{list_names(names, _MAX_NAMES_LISTED, last=' and ')} {verb}"
+        for names, verb in ((added, "added"), (retired, "retired"))
+        if names
+    ]
     return ", ".join(parts) or "settings changed"
-
-
-def _listed(names: list[str]) -> str:
-    """Return up to three names in full; of more, two and the number of the others."""
-    if len(names) > _MAX_NAMES_LISTED:
-        names = [*names[: _MAX_NAMES_LISTED - 1], f"{len(names) - _MAX_NAMES_LISTED + 1:,} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._text import MAX_DESCRIPTION, list_names, shorten
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.evaluation._log_cells import LogCells
 from banditrank.evaluation._log_model import EvaluationModel
@@ -23,9 +24,6 @@ Indices = NDArray[np.int64]
 
 Mixture: TypeAlias = Sequence[tuple[float, Ranking]]
 """Rankings with the probability of each."""
-
-MAX_NAMED_CELLS = 5
-"""Number of cells that a message names."""
 
 
 class Names(NamedTuple):
@@ -348,12 +346,11 @@ def load_rankings(path: str | Path) -> Any:
 
 def describe_cells(cells: Sequence[tuple[int, int, int]], names: Names) -> str:
     """Return the names of cells: the first few, and how many there are."""
-    shown = [
-        f"{names.items[j]} at position {k + 1} to {names.user_types[i]}"
-        for i, j, k in cells[:MAX_NAMED_CELLS]
+    described = [
+        f"{shorten(names.items[j])} at position {k + 1} to {shorten(names.user_types[i])}"
+        for i, j, k in cells
     ]
-    more = len(cells) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    return list_names(described, separator="; ", max_length=MAX_DESCRIPTION)
 
 
 def _is_mixture(value: object) -> bool:

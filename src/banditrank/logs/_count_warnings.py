@@ -1,9 +1,10 @@
 """Warnings about a counted log: what is probably wrong with it, though no row is bad."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
+from banditrank._text import list_names
 from banditrank.counts._click_cube import ClickCube
 
 MAX_CELLS = 2_000_000
@@ -17,7 +18,6 @@ MIN_BOT_ROWS = 1000
 
 BOT_RATIO = 100
 MAX_STANDARD_ERRORS = 4.0
-_MAX_NAMES = 5
 
 
 def find_warnings(cube: ClickCube, busiest: Mapping[str, float] | None = None) -> list[str]:
@@ -103,15 +103,3 @@ def find_wrong_propensities(cube: ClickCube) -> str:
                 what = f"the mean of 1/propensity is {mean:.3g}, and {n_items} items were shown there"
                 return f"propensities look wrong: {where} {what}"
     return ""
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Return the first five names as text, and how many there are besides.
-
-    Examples
-    --------
-    >>> list_names(["a", "b"]), list_names("abcdefg")
-    ('a, b', 'a, b, c, d, e and 2 more')
-    """
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more

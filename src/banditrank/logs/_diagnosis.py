@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from banditrank._checks import check_number
 from banditrank._frames import Columns, Tabular
+from banditrank._text import MAX_DESCRIPTION, list_names, shorten
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._estimates_of_model import cell_tables, lacks_misses
@@ -25,7 +26,7 @@ from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._click_models._position_based import fit_position_based
 from banditrank.estimators._distributions import chi_square_survival
 from banditrank.estimators._position_based_intervals import eliminate_means
-from banditrank.logs._count_warnings import find_wrong_propensities, is_suspicious, list_names
+from banditrank.logs._count_warnings import find_wrong_propensities, is_suspicious
 from banditrank.logs._drift import Drift, find_drift
 from banditrank.logs._row_groups import ACCEPTED, describe_rows
 from banditrank.logs._swap_plan import MIN_FACTOR, SwapProposal, plan_swaps
@@ -318,7 +319,10 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
             )
         )
     if drift.items:
-        names = list_names([f"{one.item} ({one.user_type})" for one in drift.items])
+        names = list_names(
+            [f"{shorten(one.item)} ({shorten(one.user_type)})" for one in drift.items],
+            max_length=MAX_DESCRIPTION,
+        )
         findings.append(
             Finding(
                 "drift",
@@ -589,8 +593,12 @@ def _find_suspicious(cube: ClickCube, displays: Floats, clicks: Floats) -> list[
         findings.append(Finding("rare-user-types", "warning", text))
     certain = (displays >= _MIN_CERTAIN_DISPLAYS) & (clicks >= displays)
     if certain.any():
-        where = [f"{cube.items[j]} at position {k + 1} ({user_types[i]})" for i, j, k in np.argwhere(certain)]
-        text = f"Suspicious rows: each display was clicked of {list_names(where)}."
+        where = [
+            f"{shorten(cube.items[j])} at position {k + 1} ({shorten(user_types[i])})"
+            for i, j, k in np.argwhere(certain)
+        ]
+        listed = list_names(where, max_length=MAX_DESCRIPTION)
+        text = f"Suspicious rows: each display was clicked of {listed}."
         findings.append(Finding("certain-clicks", "warning", text))
     if cube.has_visits and cube.n_positions >= 3:
         visits = cube.visits

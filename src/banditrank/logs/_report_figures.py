@@ -7,6 +7,7 @@ import numpy as np
 
 from banditrank._figures import escape_mathtext
 from banditrank._report_page.elements import ReportFigure
+from banditrank._text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +61,7 @@ def shown_types(report: "LogReport") -> list[int]:
 
 
 def _label(name: str) -> str:
-    return escape_mathtext(name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…")
+    return escape_mathtext(shorten(name, _MAX_NAME))
 
 
 def _draw_positions(fit: "ClickModelFit", types: list[int], canvas: "Figure") -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from banditrank._html import plural
 from banditrank._report_page.elements import Table
+from banditrank._text import plural
 
 if TYPE_CHECKING:
     from banditrank.counts._click_cube import ClickCube

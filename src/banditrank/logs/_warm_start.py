@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from banditrank import __version__
 from banditrank._checks import check_integer, check_number
 from banditrank._files import atomic_write
+from banditrank._text import list_names
 from banditrank.counts._click_cube import ClickCube
 from banditrank.counts._counts import Counts
 from banditrank.engine._import_export import FORMAT, as_text, import_surface
 from banditrank.engine._surface import Surface
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._estimates_of_model import lacks_misses
-from banditrank.logs._count_warnings import list_names
 
 if TYPE_CHECKING:
     from banditrank.storage._base import Store

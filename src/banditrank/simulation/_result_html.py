@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._html import panel, plural, table
+from banditrank._html import panel, table
+from banditrank._text import plural
 from banditrank.simulation._result import SimulationResult
 
 

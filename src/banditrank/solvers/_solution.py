@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from banditrank._compilation import inlined
 from banditrank._frames import Columns, Tabular
-from banditrank._html import MAX_ROWS, omitted_text, panel, plural, rate_cells, table
+from banditrank._html import MAX_ROWS, omitted_text, panel, rate_cells, table
+from banditrank._text import plural
 from banditrank.model._rankings import Ranking
 from banditrank.utilities._formulas import LINEAR, MINIMUM, POWER, RAMP, SIGMOID, CompiledUtility
 

@@ -7,6 +7,7 @@ import typer
 
 from banditrank import __version__
 from banditrank._cli.output import make_console, make_table, write_json
+from banditrank._text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,6 @@ CubeOption = Annotated[
 
 def report_counting(cube: "ClickCube", output: Path, json_file: str | None) -> None:
     """Print what a cube holds, and write it as JSON if asked for."""
-    from banditrank._html import plural
-
     if json_file is not None:
         write_json(_document(cube, output), json_file)
     if json_file == "-":

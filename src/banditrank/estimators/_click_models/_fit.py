@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditrank._checks import check_number
 from banditrank._frames import Columns, Tabular
+from banditrank._text import list_names
 from banditrank.counts._click_cube import ClickCube, CubeLists
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._estimates_of_model import (
@@ -38,7 +39,6 @@ NOT_IDENTIFIED = "not identified"
 
 _MAX_LISTED_ITEMS = 10  # of a user type in a summary
 _MAX_LISTED_TYPES = 20  # in a summary
-_MAX_NAMED_TYPES = 5  # in a note
 
 _ALL_CLICKED_NOTE = (
     "every display was clicked: displays without a click are probably missing, and nothing is identified"
@@ -419,9 +419,8 @@ def _without_fixed_layouts(estimates: ModelEstimates, cube: ClickCube) -> ModelE
         if values is not None:
             values[fixed] = np.nan
     user_types = cube.user_types  # the property joins all names at each call
-    names = [user_types[i] for i in fixed]
-    listed = ", ".join(names[:_MAX_NAMED_TYPES]) + (", …" if len(names) > _MAX_NAMED_TYPES else "")
-    who = "" if len(fixed) == len(displays) else f" for user types {listed}"
+    names = list_names([user_types[i] for i in fixed])
+    who = "" if len(fixed) == len(displays) else f" for user types {names}"
     note = (
         f"no clicked item was shown at two positions{who}: the log cannot tell position from item, and "
         "nothing is identified"

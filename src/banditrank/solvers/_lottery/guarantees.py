@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from banditrank._checks import check_number
+from banditrank._text import list_names
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.solvers._instance import Instance
 from banditrank.solvers._lottery.pricing import GuaranteeRows
@@ -134,8 +135,9 @@ def as_rows(
             if guarantee.is_group and len(members) > 1:
                 group = tuple(sorted(members))
                 groups[group] = max(guarantee.level, groups.get(group, 0.0))
-                described = "all items" if guarantee.items is None else _listed([items[j] for j in members])
-                group_names.setdefault(group, described)
+                members_named = list_names([items[j] for j in members])
+                group_name = "all items" if guarantee.items is None else members_named
+                group_names.setdefault(group, group_name)
             else:
                 least[members] = np.maximum(least[members], guarantee.level)
         elif isinstance(guarantee, KeptShare):
@@ -207,7 +209,3 @@ def _number(field: str, name: str | int, known: dict[str, int]) -> int:
     if name not in known:
         raise UnknownNameError(field, name, tuple(known))
     return known[str(name)]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._frames import Columns, Tabular
-from banditrank._html import MAX_ROWS, omitted_text, panel, plural, rate_cells, table
+from banditrank._html import MAX_ROWS, omitted_text, panel, rate_cells, table
+from banditrank._text import plural
 from banditrank.model._rankings import Ranking
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._figures import Size, Style, check_plot_path, escape_mathtext, new_figure, write_figure
-from banditrank._html import plural
+from banditrank._text import plural, shorten
 from banditrank.model._problem import Problem
 from banditrank.model._values import best_personalized_rankings, best_personalized_values
 from banditrank.solvers._equality import equality_report
@@ -205,6 +205,5 @@ def _draw_bars(axes: "Axes", names: Sequence[str], series: "dict[str, NDArray[np
     for number, (label, values) in enumerate(series.items()):
         offset = height * (number - (len(series) - 1) / 2)
         axes.barh(places + offset, values, height=height, label=escape_mathtext(label) if label else None)
-    shortened = [name if len(name) <= _MAX_LABEL else f"{name[: _MAX_LABEL - 1]}…" for name in names]
-    axes.set_yticks(places, [escape_mathtext(name) for name in shortened])
+    axes.set_yticks(places, [escape_mathtext(shorten(name, _MAX_LABEL)) for name in names])
     axes.invert_yaxis()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditrank._checks import check_number
+from banditrank._text import list_names
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.model._problem import Problem, ProblemLike
 from banditrank.solvers._assignment import slope
@@ -225,9 +226,7 @@ def _infeasible(handle: LotteryHandle, rows: NamedRows, utility: Utility) -> Uns
         return UnsolvableError(
             f"guarantees cannot be kept with {utility}, which is too steep for double precision: use maximin"
         )
-    named = ", ".join(scarce[:_MAX_NAMED])
-    if len(scarce) > _MAX_NAMED:
-        named += f" and {len(scarce) - _MAX_NAMED} more"
+    named = list_names(scarce, _MAX_NAMED)
     factor = np.floor(1e5 * (handle.numbers[FACTOR] - 2e-6)) / 1e5  # a perturbation below: feasible
     return UnsolvableError(
         f"guarantees cannot all be kept: the largest common factor is {factor:.5g} "
