@@ -14,8 +14,9 @@ from helpers.csv_logs import PROBLEM, SEGMENTS, write_csv_log
 from helpers.simulated_logs import simulate_visits
 
 from banditrank import Problem
+from banditrank._cli.log import source
 from banditrank._cli.main import main
-from banditrank.counts import ClickCube, load_cube
+from banditrank.counts import ClickCube, _click_cube, load_cube
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,21 @@ def test_items_positions_and_dates_are_selected(capsys: pytest.CaptureFixture, l
     )
     displays = sum(one["n_displays"] for one in json.loads(output)["user_types"])
     assert displays == 3 * 750
+
+
+def test_a_log_of_too_many_items_is_refused_with_the_option_that_keeps_some(
+    capsys: pytest.CaptureFixture, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_click_cube, "MAX_ANALYSED_CELLS", 80)
+    rule = "LOG must have at most 80 cells, empty ones included, to be analysed: "
+    remedy = (
+        "keep the most shown items with --items 4 or fewer, got '2 user types x 5 items x 3 positions x 3 "
+    )
+    for command in ("diagnose", "fit", "types", "evaluate"):
+        check_refusal(capsys, ["log", command, log("cube")], rule + remedy)
+    monkeypatch.setattr(source, "_MANY_CELLS", 50)
+    _, _, complaint = run(capsys, "log", "diagnose", log("cube"), "--items", "4")
+    assert "2 user types x 4 items x 3 positions may take minutes: --items 1000 keeps" in complaint
 
 
 def test_compilation_is_announced(

@@ -1,6 +1,8 @@
 """Click cubes: additivity, parts, folds, and files."""
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from banditrank import InvalidInputError
-from banditrank.counts import ClickCube, load_cube, merge_cubes
+from banditrank import InvalidInputError, evaluate
+from banditrank.counts import ClickCube, _click_cube, load_cube, merge_cubes
 from banditrank.counts._click_cube import UNKNOWN, CubeCells, merge_metadata
 from banditrank.counts._cube_files import FORMAT_VERSION
+from banditrank.estimators import fit_click_model, select_click_model
+from banditrank.logs import assess_user_types, diagnose, log_report
 
 NAMES = [f"item-{number}" for number in range(1, 6)]
 
@@ -258,3 +262,18 @@ def test_damaged_files_are_one_line(tmp_path: Path, kind: str) -> None:
 def test_other_directories_are_not_cubes(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"cube must be a directory with cube.json"):
         load_cube(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "analyse", [select_click_model, fit_click_model, diagnose, assess_user_types, evaluate, log_report]
+)
+def test_cubes_of_too_many_cells_are_not_analysed(
+    analyse: Callable[[ClickCube], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_click_cube, "MAX_ANALYSED_CELLS", 2 * 4 * 3 * 3)
+    remedy = "with cube.select(items=cube.most_shown_items(4)) or fewer"
+    with pytest.raises(InvalidInputError, match=f"at most 72 cells.*{re.escape(remedy)}, got '2 user types"):
+        analyse(cube_of(draw(0)))
+    monkeypatch.setattr(_click_cube, "MAX_ANALYSED_CELLS", 17)
+    with pytest.raises(InvalidInputError, match="keep fewer user types"):
+        analyse(cube_of(draw(0)))

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditrank._checks import check_integer
 from banditrank._frames import Columns, Tabular
+from banditrank._text import plural
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 
@@ -40,6 +41,9 @@ UNKNOWN = -1
 
 MAX_DENSE_CELLS = 100_000_000
 """Maximum number of cells, empty ones included, of a table with all axes."""
+
+MAX_ANALYSED_CELLS = 5_000_000
+"""Maximum number of cells, empty ones included, of a cube that is analysed: minutes, and 2 GB of memory."""
 
 
 class CubeCells(NamedTuple):
@@ -277,6 +281,51 @@ class ClickCube(Tabular):
         return bool(self.visits.visits.size)
 
     @property
+    def n_analysed_cells(self) -> int:
+        """Number of cells, empty ones included, of the tables that click models are fitted to.
+
+        User types x items x positions; with visits also x positions, for the last click above.
+        """
+        return len(self.type_values) * len(self.items) * self._n_columns
+
+    @property
+    def _n_columns(self) -> int:
+        """Number of positions, or of pairs of a position and the last click above."""
+        return self.n_positions ** (2 if self.has_visits else 1)
+
+    def describe_size(self) -> str:
+        """Return the numbers of user types, items and positions in words."""
+        return (
+            f"{plural(len(self.type_values), 'user type')} x {plural(len(self.items), 'item')} x "
+            f"{plural(self.n_positions, 'position')}"
+        )
+
+    def check_analysed(
+        self, field: str = "cube", how: str = "cube.select(items=cube.most_shown_items({count}))"
+    ) -> None:
+        """Check that the cube is small enough for analyses, whose tables have all cells.
+
+        Parameters
+        ----------
+        field
+            Name of the cube in the error.
+        how
+            How to keep the most shown items, with ``{count}`` for their number.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is not; the message says how many items to keep.
+        """
+        if self.n_analysed_cells <= MAX_ANALYSED_CELLS:
+            return
+        count = MAX_ANALYSED_CELLS // (len(self.type_values) * self._n_columns)
+        remedy = f"keep the most shown items with {how.format(count=count)} or fewer"
+        rule = f"must have at most {MAX_ANALYSED_CELLS:,} cells, empty ones included, to be analysed"
+        size = f"{self.describe_size()}{f' x {self.n_positions} last clicks' if self.has_visits else ''}"
+        raise InvalidInputError(field, f"{rule}: {remedy if count else 'keep fewer user types'}", size)
+
+    @property
     def has_propensities(self) -> bool:
         """Whether the log has the probabilities of the displays."""
         return bool(self.cells.weights.any())
@@ -506,9 +555,10 @@ class ClickCube(Tabular):
     def _dense(self, values: Floats, shape: tuple[int, ...], axes: Sequence[str]) -> Floats:
         if int(np.prod(shape, dtype=np.float64)) > MAX_DENSE_CELLS:
             rule = (
-                f"must have at most {MAX_DENSE_CELLS:,} cells, empty ones included: keep the most shown items"
+                f"must have at most {MAX_DENSE_CELLS:,} cells, empty ones included: keep the most shown "
+                "items (ClickCube.most_shown_items)"
             )
-            raise InvalidInputError("cube", rule, " x ".join(map(str, shape)))
+            raise InvalidInputError("cube", rule, " x ".join(f"{size:,}" for size in shape))
         coordinates = tuple(getattr(self.cells, axis) for axis in axes)
         if any(coordinate.size and coordinate.min() < 0 for coordinate in coordinates):
             raise InvalidInputError("cube", f"must have a known {' and '.join(axes)} in all cells", "unknown")

@@ -127,7 +127,7 @@ def evaluate(
     Raises
     ------
     InvalidInputError
-        If an argument is not valid, or the log is empty.
+        If an argument is not valid, or the log is empty or has too many cells.
     UnknownNameError
         If there is no such target, utility, click model, user type or item.
 
@@ -148,6 +148,7 @@ def evaluate(
         raise InvalidInputError("cube", "must be a ClickCube", cube)
     if not cube.cells.displays.any():
         raise InvalidInputError("cube", "must have displays", "an empty cube")
+    cube.check_analysed()
     level = check_number("level", level, MIN_LEVEL, MAX_LEVEL)
     n_folds = check_integer("n_folds", n_folds, 2, N_FOLDS)
     n_samples = check_integer("n_samples", n_samples, 1, 10_000)

@@ -264,7 +264,7 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     Raises
     ------
     InvalidInputError
-        If the log has no displays, or the target is out of range.
+        If the log has no displays or too many cells, or the target is out of range.
 
     Examples
     --------
@@ -279,6 +279,7 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     >>> print(diagnosis.verdict)
     The log cannot tell what a position is worth.
     """
+    cube.check_analysed()
     target = check_number("target", target, 1e-3, 10.0)
     displays, clicks = cell_tables(cube)
     if not displays.any():

@@ -229,7 +229,7 @@ def log_report(cube: ClickCube, *, level: float = 0.95) -> LogReport:
     Raises
     ------
     InvalidInputError
-        If the log has no displays, or the level is out of range.
+        If the log has no displays or too many cells, or the level is out of range.
 
     Examples
     --------

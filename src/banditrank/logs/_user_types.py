@@ -194,7 +194,7 @@ def assess_user_types(
     Raises
     ------
     InvalidInputError
-        If the log has no displays, or there is no candidate column.
+        If the log has no displays or too many cells, or there is no candidate column.
     UnknownNameError
         If the cube has no such column.
 
@@ -215,6 +215,7 @@ def assess_user_types(
     if not cube.cells.displays.any():
         raise InvalidInputError("cube", "must have displays", "none")
     cube = cube.split_folds(np.random.default_rng(0)).regroup(names)
+    cube.check_analysed()
     candidates = [(name,) for name in names] + (list(combinations(names, 2)) if pairs else [])
     found = sorted((_assess(cube, one) for one in candidates), key=lambda one: -_key(one.held_out_gain))
     useful = [one for one in found if one.is_useful]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _ROLES = {"type": "user_type", "clicked-item": "clicked_item"}
 _OPTIONS = {"user_type": "--type", "file_format": "--format"}
 _POSITIONS = re.compile(r"(?:1-)?([1-9]\d{0,3})")
+_MANY_CELLS = 1_000_000  # from which on an analysis may take a minute
 _MAX_POSITIONS = 62  # that of cubes, which is not imported here because it imports NumPy
 
 
@@ -72,7 +73,7 @@ class LogSource:
         Raises
         ------
         InvalidInputError
-            If there is no such cube or log, a row is bad, or an option does not apply.
+            If there is no such cube or log, it has too many cells, a row is bad, or an option does not apply.
         """
         from banditrank.counts._cube_files import is_cube, load_cube
 
@@ -87,7 +88,14 @@ class LogSource:
             is_auto = by_period and self.columns["time"] is None and "period" not in self.reading
             cube = self.count(**({"period": "auto"} if is_auto else {}))
             announce_counting(cube)
-        return self.keep(cube)
+        kept = self.keep(cube)
+        kept.check_analysed("LOG", "--items {count}")
+        if kept.n_analysed_cells > _MANY_CELLS:
+            typer.echo(
+                f"banditrank: {kept.describe_size()} may take minutes: --items 1000 keeps the most shown",
+                err=True,
+            )
+        return kept
 
     def count(self, **options: Any) -> "ClickCube":
         """Return the cube of the files, with a progress bar.

@@ -339,7 +339,8 @@ def fit_click_model(
     Raises
     ------
     InvalidInputError
-        If the log has no displays, the model needs visits and the log has none, or the level is out of range.
+        If the log has no displays or too many cells, the model needs visits and the log has none, or the
+        level is out of range.
     UnknownNameError
         If there is no model of this name.
 
@@ -355,6 +356,7 @@ def fit_click_model(
     """
     if not cube.cells.displays.any():
         raise InvalidInputError("cube", "must have displays", "none")
+    cube.check_analysed()
     level = check_number("level", level, MIN_LEVEL, MAX_LEVEL)
     n_types = len(cube.type_values)
     fitted = _with_one_type(cube) if shared_positions else cube

@@ -138,6 +138,11 @@ def select_click_model(cube: ClickCube) -> ClickModelSelection:
         The choice. Without visits, a log does not tell the models apart: ``position-based`` is returned as an
         assumption. Where no visit has two clicks, ``single-look`` and ``cascade`` are the candidates.
 
+    Raises
+    ------
+    InvalidInputError
+        If the log has too many cells.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -146,6 +151,7 @@ def select_click_model(cube: ClickCube) -> ClickModelSelection:
     >>> select_click_model(ClickCube.from_visits(np.zeros(4000), items, clicks)).model
     'position-based'
     """
+    cube.check_analysed()
     assumption = _assumption(cube)
     if assumption is not None:
         return ClickModelSelection("position-based", False, "position-based", assumption, (), None)

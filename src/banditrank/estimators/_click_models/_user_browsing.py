@@ -50,8 +50,11 @@ def browsing_tables(cube: ClickCube) -> tuple[Floats, Floats]:
     cells, n_columns = cube.cells, cube.n_positions * (cube.n_positions + 1) // 2
     shape = (len(cube.type_values), len(cube.items), n_columns)
     if int(np.prod(shape, dtype=np.float64)) > MAX_DENSE_CELLS:
-        rule = f"must have at most {MAX_DENSE_CELLS:,} cells, empty ones included: keep the most shown items"
-        raise InvalidInputError("cube", rule, " x ".join(map(str, shape)))
+        rule = (
+            f"must have at most {MAX_DENSE_CELLS:,} cells, empty ones included: keep the most shown items "
+            "(ClickCube.most_shown_items)"
+        )
+        raise InvalidInputError("cube", rule, " x ".join(f"{size:,}" for size in shape))
     columns = cells.position * (cells.position + 1) // 2 + cells.above
     flat = np.ravel_multi_index((cells.user_type, cells.item, columns), shape)
     displays, clicks = (
