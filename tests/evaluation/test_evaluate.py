@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ from helpers.simulated_logs import make_log_problem, simulate_visits
 from helpers.value_study import CROSS_FITTED, FIXED, NAIVE, study, true_values
 
 from banditrank import InvalidInputError, ThompsonRank, UnknownNameError, evaluate
-from banditrank.counts._click_cube import ClickCube
+from banditrank.counts._click_cube import ClickCube, filter_rows
+from banditrank.estimators import select_click_model
 from banditrank.evaluation import Evaluation, load_rankings, target_of_visits
 from banditrank.evaluation._price_of_equality import jackknife_price
 
@@ -38,6 +40,39 @@ def test_the_current_policy_has_the_clicks_on_items_and_positions_that_are_kept(
         assert target.value.value == pytest.approx(part.cells.clicks.sum() / part.n_visits)
         values = [estimate.total.value for estimate in target.estimates.values()]
         assert values == pytest.approx([target.value.value] * 4, rel=0.02)
+
+
+def test_the_user_browsing_model_predicts_the_clicks_of_the_logged_rankings(cube: ClickCube) -> None:
+    current = evaluate(cube, ["current"], click_model="user-browsing")["current"]
+    by_model = current.estimates["model"].total
+    assert (current.headline, current.rankings, current.describe_unpredicted()) == ("cells", (), "")
+    assert by_model.low < current.value.value < by_model.high
+    assert by_model.value == pytest.approx(current.value.value, rel=0.01)
+
+
+def test_the_user_browsing_model_predicts_no_rankings_that_the_cube_lacks(cube: ClickCube) -> None:
+    for part in (
+        cube.select(items=[0, 1, 2]),
+        replace(cube, lists=filter_rows(cube.lists, cube.lists.fold < 0)),
+    ):
+        evaluation = evaluate(part, ["current"], click_model="user-browsing")
+        note = (
+            "the clicks of the log itself; no value by model: the user-browsing model predicts whole rankings"
+        )
+        assert evaluation["current"].describe_unpredicted().startswith(note)
+        assert note in evaluation.summary()
+
+
+def test_a_model_that_another_one_predicts_is_named() -> None:
+    rng = np.random.default_rng(0)
+    items = np.argsort(rng.random((400, 3)), axis=1)
+    attracted = rng.random((400, 3)) < np.array([0.5, 0.4, 0.3])[items]
+    clicks = attracted & (attracted.cumsum(axis=1) == 1)  # a cascade
+    small = ClickCube.from_visits(np.zeros(400), items, clicks)
+    evaluation = evaluate(small, ["current"])
+    assert evaluation.model.chosen == select_click_model(small).model == "cascade"
+    assert evaluation.to_dict()["click_model"]["chosen"] == "cascade"
+    assert "click model cascade, whose values user-browsing predicts: " in evaluation.summary()
 
 
 def test_learned_targets_are_cross_fitted_and_contain_the_truth(evaluation: Evaluation) -> None:

@@ -281,6 +281,13 @@ class ClickCube(Tabular):
         return bool(self.visits.visits.size)
 
     @property
+    def has_all_clicks(self) -> bool:
+        """Whether the cells have all clicks of the visits: no clicked item or position is left out."""
+        return self.has_visits and bool(
+            np.isclose(self.visits.visits @ self.visits.n_clicks, self.cells.clicks.sum())
+        )
+
+    @property
     def n_analysed_cells(self) -> int:
         """Number of cells, empty ones included, of the tables that click models are fitted to.
 

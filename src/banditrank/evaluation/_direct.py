@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from banditrank.evaluation._log_cells import LogCells, sum_by
 from banditrank.evaluation._log_model import LogModelFit
-from banditrank.evaluation._targets import ResolvedTarget
+from banditrank.evaluation._targets import ResolvedTarget, TargetRankings
 from banditrank.evaluation._type_values import TypeValues
 
 Floats = NDArray[np.float64]
@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 _UNIDENTIFIED = 1e-5  # part of ∇ in the null space, relative to the value, above which it is not identified
 _MAX_CHANCE = 0.999
 _RIDGE = 1e-9  # relative to the mean information about a column
+_BLOCK = 50_000  # rankings whose tables are in memory at a time
 _NEGLIGIBLE = 2e-3  # part of the value that may be due to columns that were never shown
 
 
@@ -68,7 +69,7 @@ def value_by_model(
     n = log.shape[0]
     if fit.model == "user-browsing" and target.rankings is None:
         nothing = np.zeros(n)
-        reason = "the model needs rankings, not shares of cells alone"
+        reason = "the user-browsing model predicts whole rankings, and the cube has no sample of them"
         return TypeValues(np.full(n, np.nan), nothing, nothing, reason)
     gradient = _gradient(fit, log.group_shares, target)
     values, variances, largest = gradient.values.copy(), np.zeros(n), np.zeros(n)
@@ -178,6 +179,16 @@ def _browse(fit: LogModelFit, group_shares: Floats, target: ResolvedTarget) -> _
     """Return the expected clicks of the target's rankings under user browsing, and their derivatives."""
     rankings = target.rankings
     assert rankings is not None  # noqa: S101 - the caller checks it
+    parts = [
+        _browse_rankings(
+            fit, group_shares, TargetRankings(*(column[start : start + _BLOCK] for column in rankings))
+        )
+        for start in range(0, len(rankings.weight), _BLOCK)
+    ]
+    return _Gradient(*(np.sum(columns, axis=0) for columns in zip(*parts, strict=True)))
+
+
+def _browse_rankings(fit: LogModelFit, group_shares: Floats, rankings: TargetRankings) -> _Gradient:
     (n, n_items), n_positions = fit.means.shape, fit.n_positions
     user_type, items = rankings.user_type, np.maximum(rankings.items, 0)
     weight = rankings.weight * group_shares[rankings.group, user_type]  # (B,)

@@ -27,9 +27,11 @@ from banditrank.evaluation._targets import (
     Mixture,
     Names,
     ResolvedTarget,
+    TargetRankings,
     describe_cells,
     fixed_target,
     load_rankings,
+    logged_rankings,
 )
 from banditrank.evaluation._type_values import TypeValues
 from banditrank.policies._base import Policy, Treatment, check_treatment, is_equal, policy_label
@@ -57,6 +59,7 @@ class _Setting(NamedTuple):
     cells: LogCells  # in groups of folds, summed over the last click above
     merged: LogCells  # in one group, summed over the last click above
     observed: TypeValues | None  # of the logging policy; None without visits
+    logged: TargetRankings | None  # of the logging policy; None without lists of whole visits
     choice: EvaluationModelChoice
     fit: LogModelFit
     training_fits: list[LogModelFit]  # without each group, for learned targets
@@ -172,6 +175,7 @@ def evaluate(
         cells=cells,
         merged=merged,
         observed=_observed(cube, merged),
+        logged=logged_rankings(cube) if any(isinstance(one, CurrentTarget) for one in parsed) else None,
         choice=choice,
         fit=fit,
         training_fits=training_fits,
@@ -270,9 +274,7 @@ def _observed(cube: ClickCube, merged: LogCells) -> TypeValues | None:
 
     None without visits, or if some of their clicks are on items or positions that are left out.
     """
-    if not cube.has_visits:
-        return None
-    if not np.isclose(cube.visits.visits @ cube.visits.n_clicks, cube.cells.clicks.sum()):
+    if not cube.has_all_clicks:
         return None
     visits, n = cube.visits, merged.shape[0]
     total = np.maximum(merged.n_visits, 1e-300)
@@ -286,8 +288,10 @@ def _observed(cube: ClickCube, merged: LogCells) -> TypeValues | None:
 def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[TargetEvaluation, _Evaluated]:
     log = setting.cells if target.is_learned else setting.merged
     resolved = target.resolve(log, setting.choice.model)
-    shares = resolved.shares
     is_current = isinstance(target, CurrentTarget)
+    if is_current:
+        resolved = resolved._replace(rankings=setting.logged)
+    shares = resolved.shares
     by_cells = value_by_cells(log, shares)
     by_estimator: dict[ValueEstimator, TypeValues] = {
         "cells": setting.observed if is_current and setting.observed is not None else by_cells,
@@ -340,7 +344,7 @@ def _headline(
     if is_current:
         return "cells", "the clicks of the log itself"
     if model.total.is_identified and not setting.choice.is_misfit:
-        return "model", f"the click model {setting.choice.model} fits the log"
+        return "model", f"the click model {setting.choice.describe()} fits the log"
     why = "the click model does not fit the log" if setting.choice.is_misfit else model.reason
     if cells.total.is_identified:
         return "cells", why
@@ -355,7 +359,7 @@ def _rankings(
     mixtures: list[Mixture]
     if isinstance(target, LearnedTarget):
         mixtures = target.learn(setting.merged, setting.choice.model)
-    elif resolved.rankings is None:
+    elif resolved.rankings is None or isinstance(target, CurrentTarget):
         return ()
     else:
         rows = resolved.rankings

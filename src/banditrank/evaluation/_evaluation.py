@@ -109,6 +109,14 @@ class TargetEvaluation:
         """Clicks per visit over all visits by the headline estimator; NaN if not identified."""
         return NOT_IDENTIFIED if self.headline is None else self.estimates[self.headline].total
 
+    def describe_unpredicted(self) -> str:
+        """Return why the click model predicts no value though another estimator does; empty if it does."""
+        model = self.estimates["model"]
+        if self.headline is None or model.total.is_identified:
+            return ""
+        why = "" if self.reason == model.reason else f"{self.reason}; "
+        return f"{why}no value by model: {model.reason}"
+
     def to_dict(self, user_types: tuple[str, ...]) -> dict[str, Any]:
         """Return the values as JSON-compatible values."""
         return {
@@ -191,7 +199,7 @@ class Evaluation(Tabular):
         lines = [
             (
                 f"Clicks per visit, {percent} intervals, from {self.n_visits.sum():,.0f} visits; "
-                f"click model {self.model.model}: {self.model.reason}."
+                f"click model {self.model.describe()}: {self.model.reason}."
             )
         ]
         if self.model.is_misfit:
@@ -214,6 +222,8 @@ class Evaluation(Tabular):
                 lines.append(f"   never shown: {item} at position {position} to {user_type}{more}")
             if target.headline is None:
                 lines.append(f"   not identified: {target.reason}")
+            elif unpredicted := target.describe_unpredicted():
+                lines.append(f"   {unpredicted}")
         lines.extend(
             f"Price of equality of {one.target}: {_percent(one.price, one.low, one.high)}"
             for one in self.prices

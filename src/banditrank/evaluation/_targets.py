@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._text import MAX_DESCRIPTION, list_names, shorten
+from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.evaluation._log_cells import LogCells
 from banditrank.evaluation._log_model import EvaluationModel
@@ -121,6 +122,26 @@ class CurrentTarget(EvaluationTarget):
         """Return the shares of the log's displays, in one group."""
         visits = np.maximum(log.n_visits, 1e-300)
         return ResolvedTarget((log.table(log.displays) / visits[:, None, None])[None], None)
+
+
+def logged_rankings(cube: ClickCube) -> TargetRankings | None:
+    """Return the rankings of the logging policy, by the sample of lists that a cube retains.
+
+    None if the sample does not stand for the log: a user type has visits and no list, or visits have clicks
+    on items or positions that the cube leaves out, with which their lists were dropped.
+    """
+    if not cube.has_all_clicks:
+        return None
+    n, lists = len(cube.type_values), cube.lists
+    in_sample = np.bincount(lists.user_type, lists.visits, n)
+    has_visits = np.bincount(cube.visits.user_type, cube.visits.visits, n) > 0
+    if not lists.visits.size or (has_visits & (in_sample <= 0)).any():
+        return None
+    keys = np.column_stack([lists.user_type, lists.items])
+    distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
+    user_type = distinct[:, 0]
+    weight = np.bincount(inverse.ravel(), lists.visits, len(distinct)) / in_sample[user_type]
+    return TargetRankings(np.zeros_like(user_type), user_type, weight, distinct[:, 1:])
 
 
 def resolve_mixtures(groups: Sequence[Sequence[Mixture]], shape: tuple[int, int, int]) -> ResolvedTarget:

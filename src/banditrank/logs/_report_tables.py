@@ -309,9 +309,11 @@ def _values(evaluation: "Evaluation") -> Table:
         rows.append([target.name, *cells, f"{target.effective_visits.sum():,.0f}"])
     note = (
         "* The estimate to use. cells: click rates of cells; ips and snips: inverse propensity scores, "
-        f"{evaluation.propensities}; model: the {evaluation.model.model} click model. Rankings that are "
+        f"{evaluation.propensities}; click model: {evaluation.model.describe()}. Rankings that are "
         "learned from the log are evaluated by cross-fitting."
     )
+    unpredicted = [(target.name, target.describe_unpredicted()) for target in evaluation]
+    note = " ".join([note, *(f"{name}: {why}." for name, why in unpredicted if why)])
     caption = f"Clicks per visit, with {evaluation.level:.0%} intervals"
     return Table(caption, ["target", *estimators, "effective visits"], rows, note)
 

@@ -129,12 +129,14 @@ def print_evaluation(console: "Console", known: "KnownEvaluation") -> None:
         console.print(_values(evaluation))
         console.print(
             f"clicks per visit with {evaluation.level:.0%} intervals; *: the value to use; visits: effective "
-            f"number; click model {evaluation.model.model}; propensities {evaluation.propensities}",
+            f"number; click model {evaluation.model.describe()}; propensities {evaluation.propensities}",
             style="dim",
         )
         for target in evaluation:
             if target.headline is None:
                 console.print(f"{target.name}: not identified: {target.reason}", soft_wrap=True)
+            elif note := target.describe_unpredicted():
+                console.print(f"{target.name}: {note}", soft_wrap=True)
         for price in evaluation.prices:
             console.print(
                 f"Price of equality of {price.target}: {format_percent(price.price, price.low, price.high)}"
