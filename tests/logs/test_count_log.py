@@ -316,9 +316,14 @@ def test_bad_amounts_and_propensities_are_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"^row 2: clicks must be at most displays, 2, got 3$"):
         count(frame)
     with pytest.raises(
-        InvalidInputError, match=r"^row 1: clicks must be a whole number of at least 0, got -1"
+        InvalidInputError,
+        match=r"^row 1: clicks must be a whole number from 0 to 1,000,000,000,000,000, got -1",
     ):
         count(frame.assign(clicks=[-1, 0]))
+    with pytest.raises(
+        InvalidInputError, match=r"^row 1: displays must be .* to 1,000,000,000,000,000, got 10{18}$"
+    ):
+        count(frame.assign(displays=[10**18, 5]))
     with pytest.raises(
         InvalidInputError, match=r"^row 3: propensity must be above 0 and at most 1, got 1.5$"
     ):

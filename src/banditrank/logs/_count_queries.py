@@ -46,6 +46,9 @@ FOLD_HASH, SAMPLE_HASH = HashParameters(1103515245, 1), HashParameters(747796405
 SAMPLE_BUCKETS = 1_000_000
 """Number of buckets that visits are hashed into for the sample of lists."""
 
+MAX_AMOUNT = "1e15"
+"""Maximum number of displays, or clicks, of an aggregated row, as the queries write it."""
+
 MIN_PROPENSITY = 1e-100
 """Minimum propensity: sums of the squares of its inverse are numbers, too."""
 
@@ -610,7 +613,8 @@ class CountQueries:
         """Return 1 for a missing or invalid number, 2 for more clicks than displays, else 0."""
         displays, clicks = self._number("displays"), self._number("clicks")
         is_amount = " AND ".join(
-            f"{number} BETWEEN 0 AND 1e15 AND {number} = floor({number})" for number in (displays, clicks)
+            f"{number} BETWEEN 0 AND {MAX_AMOUNT} AND {number} = floor({number})"
+            for number in (displays, clicks)
         )
         order = f"CASE WHEN {clicks} > {displays} THEN 2 ELSE 0 END"
         return f"CASE WHEN coalesce({is_amount}, false) THEN {order} ELSE 1 END"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from banditrank.errors import InvalidInputError
 from banditrank.logs._count_queries import (
+    MAX_AMOUNT,
     MIN_PROPENSITY,
     VISIT_DUPLICATE,
     VISIT_EMPTY,
@@ -31,7 +32,8 @@ OUT_OF_RANGE = "position is out of range"
 NOT_A_CLICK = "clicked is not 0 or 1"
 NOT_A_TIME = "time is not a time"
 NOT_A_PROPENSITY = "propensity is not above 0 and at most 1"
-NOT_AMOUNTS = "displays or clicks are not whole numbers"
+_MAX_AMOUNT = int(float(MAX_AMOUNT))
+NOT_AMOUNTS = f"displays or clicks are not whole numbers from 0 to {_MAX_AMOUNT:,}"
 MORE_CLICKS = "more clicks than displays"
 DUPLICATE = "position or item twice in a visit"
 SEVERAL_CLICKS = "several clicks in a visit"
@@ -358,8 +360,8 @@ class _RowJudge:
         if "displays" in names:
             amounts = [_number(row.get(names[role])) for role in ("displays", "clicks")]
             for role, amount in zip(("displays", "clicks"), amounts, strict=True):
-                if amount is None or amount < 0 or amount != int(amount):
-                    rule = "must be a whole number of at least 0"
+                if amount is None or not 0 <= amount <= _MAX_AMOUNT or amount != int(amount):
+                    rule = f"must be a whole number from 0 to {_MAX_AMOUNT:,}"
                     yield BadRow(NOT_AMOUNTS, place, names[role], rule, row.get(names[role]))
             if None not in amounts and amounts[1] > amounts[0]:  # type: ignore[operator]
                 rule = f"must be at most {names['displays']}, {amounts[0]:g}"
