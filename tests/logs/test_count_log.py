@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -328,6 +329,14 @@ def test_bad_amounts_and_propensities_are_refused() -> None:
         InvalidInputError, match=r"^row 3: propensity must be above 0 and at most 1, got 1.5$"
     ):
         count(LOG.assign(propensity=[0.5, 1.0, 1.5] + [0.5] * 237))
+
+
+def test_files_of_a_cube_are_no_log(tmp_path: Path) -> None:
+    count(LOG).save(tmp_path / "cube")
+    rule = "log must not have files of a cube: give the directory of the cube to the analyses, got '"
+    for source in ("cube", "cube/cells.parquet", "cube/*.parquet", "."):
+        with pytest.raises(InvalidInputError, match=re.escape(rule)):
+            count(str(tmp_path / source))
 
 
 def test_rows_of_parquet_files_are_named(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ FORMAT_VERSION = 1
 DESCRIPTION_FILE = "cube.json"
 """Name of the JSON file, by which a directory is known to be a cube."""
 
+_TABLES = ("cells", "visits", "lists")
 _N_CELL_KEYS = 6
 
 
@@ -63,7 +64,7 @@ def save_cube(cube: ClickCube, path: str | Path) -> None:
     try:
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
-        for name in ("cells", "visits", "lists"):
+        for name in _TABLES:
             pq.write_table(_to_arrow(getattr(cube, name)), new / f"{name}.parquet", compression="zstd")
         text = json.dumps(_describe(cube), indent=1, ensure_ascii=False, allow_nan=False)
         (new / DESCRIPTION_FILE).write_text(text + "\n", encoding="utf-8")
@@ -102,6 +103,12 @@ def is_cube(path: str | Path) -> bool:
         return False
 
 
+def is_cube_file(path: str | Path) -> bool:
+    """Return whether a path is a file of a cube, not the directory with the cube."""
+    names = {DESCRIPTION_FILE, *(f"{name}.parquet" for name in _TABLES)}
+    return Path(path).name in names and is_cube(Path(path).parent)
+
+
 def load_cube(path: str | Path) -> ClickCube:
     """Read a cube that `ClickCube.save` wrote.
 
@@ -136,7 +143,7 @@ def load_cube(path: str | Path) -> ClickCube:
     try:
         description = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
         _check_version(description["version"])
-        tables = {name: pq.read_table(directory / f"{name}.parquet") for name in ("cells", "visits", "lists")}
+        tables = {name: pq.read_table(directory / f"{name}.parquet") for name in _TABLES}
         cube = _from_parts(description, tables)
     except InvalidInputError:
         raise

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from banditrank.counts._cube_files import is_cube_file
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.logs._spill_directory import write_copy
 from banditrank.logs._text_files import (
@@ -238,7 +239,7 @@ def find_files(
     Raises
     ------
     InvalidInputError
-        If there is no file, or files have different formats.
+        If there is no file, a file is part of a cube, or files have different formats.
     UnknownNameError
         If the format is not known.
     """
@@ -250,6 +251,10 @@ def find_files(
     paths: list[str] = []
     for each in given:
         paths += _expand(str(each), is_known=file_format is not None)
+    for path in paths:
+        if is_cube_file(path):
+            rule = "must not have files of a cube: give the directory of the cube to the analyses"
+            raise InvalidInputError("log", rule, Path(path))
     formats = {path: file_format or _format_of(path) for path in paths}
     if len(set(formats.values())) > 1:
         kinds = ", ".join(sorted(set(formats.values())))
