@@ -51,6 +51,8 @@ def test_columns_are_given_and_dropped_rows_are_listed(capsys: pytest.CaptureFix
     assert (document["displays"], document["clicks"], document["visits"]) == (2, 1, None)
     _, output, _ = run(capsys, "log", "count", "bad.csv", *options[:-2], "-o", "cube")
     assert "left out: clicked is not 0 or 1 1 bad.csv line 4" in " ".join(output.split())
+    _, _, complaint = run(capsys, "log", "diagnose", "bad.csv", *options[:-2])
+    assert "left out of 3 rows: clicked is not 0 or 1: 1 row (first: bad.csv line 4)\n" in complaint
 
 
 MAPPING = """

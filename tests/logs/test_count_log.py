@@ -404,7 +404,7 @@ def test_files_that_cannot_be_counted_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=message):
             count(tmp_path / name)
     (tmp_path / "only.csv").write_text(BASE.splitlines()[0] + "\n")
-    with pytest.raises(InvalidInputError, match="log must have a row that is counted, got '0 rows'"):
+    with pytest.raises(InvalidInputError, match="log must have a row that is counted, got 0$"):
         count(tmp_path / "only.csv")
     assert count(tmp_path / "a.txt", file_format="csv").n_visits == 2
     LOG.to_parquet(tmp_path / "b.parquet")
@@ -469,7 +469,7 @@ def test_users_without_a_row_in_the_user_table_are_bad_rows() -> None:
     n_unknown = int((LOG["user_id"] == USERS["user_id"][0]).sum())
     cube = count(LOG, columns, users=users, bad_rows="drop")
     assert cube.metadata["rows"]["user_type is missing"] == n_unknown
-    with pytest.raises(InvalidInputError, match=f"user_type is missing, got '{n_unknown} rows'"):
+    with pytest.raises(InvalidInputError, match=f"got 'user_type is missing: {n_unknown} rows'"):
         count(LOG, columns, users=users)
 
 
@@ -629,8 +629,11 @@ def test_malformed_objects_are_refused_with_their_line_or_dropped(
 
 def test_a_log_of_malformed_rows_only_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("5\n[1]\n")
-    reasons = r"0 of 2 rows: 2 line is not a JSON object \(first: log.jsonl line 1\)"
-    with pytest.raises(InvalidInputError, match=f"log must have a row that is counted, got '{reasons}'"):
+    message = (
+        "log must have a row that is counted (line is not a JSON object: 2 rows (first: log.jsonl line 1)), "
+        "got '0 of 2'"
+    )
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
         count(tmp_path / "log.jsonl", bad_rows="drop")
     (tmp_path / "array.jsonl").write_text('[{"item": "a", "slot": 1, "clicked": 0}]\n')
     with pytest.raises(InvalidInputError, match=r"array\.jsonl line 1 must be a JSON object, not an array"):

@@ -217,7 +217,8 @@ def test_bad_rows_and_busy_users_are_findings() -> None:
     assert diagnosis.exit_code == 1
     texts = {one.code: one.text for one in diagnosis.findings}
     assert texts["bad-rows"] == (
-        "20 of 1,100 rows were left out: 15 clicked is not 0 or 1; 5 item is missing (first: a.csv line 7)."
+        "20 of 1,100 rows were left out. Clicked is not 0 or 1: 15 rows; item is missing: 5 rows "
+        "(first: a.csv line 7)."
     )
     assert "a user has 5,000 rows, where users have 2.5 on average" in texts["busy-user"]
     assert diagnosis.to_dict()["rows"] == rows

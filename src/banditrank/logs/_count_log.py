@@ -468,7 +468,9 @@ class _Counter:
         if found:
             raise next(iter(found.values())).error()
         reason = bad[0]
-        raise InvalidInputError("log", f"must have no rows of which the {reason}", f"{rows[reason]:,} rows")
+        raise InvalidInputError(
+            "log", "must have no bad rows", groups.describe_rows({reason: rows[reason]}, {})
+        )
 
     def _make_cube(
         self,

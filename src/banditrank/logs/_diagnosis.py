@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from banditrank._checks import check_number
 from banditrank._frames import Columns, Tabular
-from banditrank._text import MAX_DESCRIPTION, list_names, shorten
+from banditrank._text import MAX_DESCRIPTION, list_names, plural, shorten
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._estimates_of_model import cell_tables, lacks_misses
@@ -623,8 +623,9 @@ def _find_bad_rows(cube: ClickCube) -> list[Finding]:
     rows, first = (cube.metadata.get(name, {}) for name in ("rows", "first_rows"))
     bad = {reason: count for reason, count in rows.items() if count and reason not in ACCEPTED}
     if bad:
-        left_out = describe_rows(bad, first)
-        text = f"{sum(bad.values()):,} of {sum(rows.values()):,} rows were left out: {left_out}."
+        n_bad, n_rows = sum(bad.values()), plural(sum(rows.values()), "row")
+        left_out = f"{n_bad:,} of {n_rows} {'was' if n_bad == 1 else 'were'} left out."
+        text = f"{left_out} {_sentence(describe_rows(bad, first))}"
         findings.append(Finding("bad-rows", "warning", text))
     busiest = cube.metadata.get("busiest_user")
     if busiest is not None and is_suspicious(busiest):
@@ -641,9 +642,13 @@ def _find_propensities(cube: ClickCube) -> list[Finding]:
         return []
     wrong = find_wrong_propensities(cube)
     if wrong:
-        return [Finding("wrong-propensities", "warning", f"{wrong[:1].upper()}{wrong[1:]}.")]
+        return [Finding("wrong-propensities", "warning", _sentence(wrong))]
     text = "Propensities are logged, and their inverses add up to the number of items at each position."
     return [Finding("propensities", "fine", text)]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _plan_all_swaps(

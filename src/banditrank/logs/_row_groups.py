@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._text import plural
 from banditrank.errors import InvalidInputError
 from banditrank.logs._count_queries import (
     MAX_AMOUNT,
@@ -67,15 +68,16 @@ _CLICKS = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 
 
 def describe_rows(counts: Mapping[str, int], first_rows: Mapping[str, str]) -> str:
-    """Return the number of rows by reason, and the place of the first one of each, as text.
+    """Return each reason with its number of rows, and the place of the first one, as text.
 
     Examples
     --------
     >>> describe_rows({"counted": 0, "row is too long": 2}, {"row is too long": "clicks.csv line 7"})
-    '2 row is too long (first: clicks.csv line 7)'
+    'row is too long: 2 rows (first: clicks.csv line 7)'
     """
     return "; ".join(
-        f"{count:,} {reason}" + (f" (first: {first_rows[reason]})" if reason in first_rows else "")
+        f"{reason}: {plural(count, 'row')}"
+        + (f" (first: {first_rows[reason]})" if reason in first_rows else "")
         for reason, count in counts.items()
         if count
     )
@@ -87,11 +89,11 @@ def nothing_counted(counts: Mapping[str, int], first_rows: Mapping[str, str]) ->
     Examples
     --------
     >>> print(nothing_counted({"row is not UTF-8": 3}, {}))
-    log must have a row that is counted, got '0 of 3 rows: 3 row is not UTF-8'
+    log must have a row that is counted (row is not UTF-8: 3 rows), got '0 of 3'
     """
-    total = sum(counts.values())
-    value = f"0 of {total:,} rows: {describe_rows(counts, first_rows)}" if total else "0 rows"
-    return InvalidInputError("log", "must have a row that is counted", value)
+    total, reasons = sum(counts.values()), describe_rows(counts, first_rows)
+    rule = f"must have a row that is counted{f' ({reasons})' if reasons else ''}"
+    return InvalidInputError("log", rule, f"0 of {total:,}" if total else 0)
 
 
 @dataclass(frozen=True, slots=True)

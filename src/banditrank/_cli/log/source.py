@@ -13,6 +13,7 @@ import typer
 from banditrank._cli.command import split_names
 from banditrank._cli.log.mapping import read_mapping
 from banditrank._cli.reading import MemoryLimitOption, reading_progress
+from banditrank._text import plural
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -206,14 +207,17 @@ class LogSource:
 
 def announce_counting(cube: "ClickCube") -> None:
     """Print the guessed columns, the rows that were left out and warnings to standard error."""
+    from banditrank.logs._row_groups import COUNTED, describe_rows
+
     guessed = cube.metadata.get("guessed", {})
     if guessed:
         columns = ", ".join(f"{role} {name}" for role, name in guessed.items())
         typer.echo(f"banditrank: guessed columns: {columns}", err=True)
     rows = cube.metadata.get("rows", {})
     for reason, count in rows.items():
-        if reason != "counted" and count:
-            typer.echo(f"banditrank: {count:,} of {sum(rows.values()):,} rows left out: {reason}", err=True)
+        if reason != COUNTED and count:
+            described = describe_rows({reason: count}, cube.metadata.get("first_rows", {}))
+            typer.echo(f"banditrank: left out of {plural(sum(rows.values()), 'row')}: {described}", err=True)
     for warning in cube.metadata.get("warnings", ()):
         typer.echo(f"banditrank: warning: {warning}", err=True)
 
