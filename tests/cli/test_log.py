@@ -132,6 +132,21 @@ def test_a_log_of_too_many_items_is_refused_with_the_option_that_keeps_some(
     assert "2 user types x 4 items x 3 positions may take minutes: --items 1000 keeps" in complaint
 
 
+def test_long_names_are_shortened_except_in_json(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    items, types = np.argsort(rng.random((300, 3)), axis=1), np.arange(300) % 2
+    clicks = rng.random((300, 3)) < [0.5, 0.3, 0.2]
+    names, segments = [letter * 1000 for letter in "abc"], [letter * 1000 for letter in "xy"]
+    cube = ClickCube.from_visits(types, items, clicks, user_types=segments, item_names=names)
+    cube.save(tmp_path / "cube")
+    for command in ("diagnose", "fit", "evaluate"):
+        _, output, complaint = run(capsys, "log", command, str(tmp_path / "cube"))
+        assert "xxxxx" in output
+        assert max(map((output + complaint).count, "bcxy")) < 1000
+    _, output, _ = run(capsys, "log", "fit", str(tmp_path / "cube"), "--json", "-")
+    assert [one["item"] for one in json.loads(output)["fit"]["user_types"][0]["items"]] == names
+
+
 def test_compilation_is_announced(
     capsys: pytest.CaptureFixture, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

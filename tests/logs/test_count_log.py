@@ -404,7 +404,7 @@ def test_files_that_cannot_be_counted_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=message):
             count(tmp_path / name)
     (tmp_path / "only.csv").write_text(BASE.splitlines()[0] + "\n")
-    with pytest.raises(InvalidInputError, match="log must have a row that is counted, got 0$"):
+    with pytest.raises(InvalidInputError, match=r"log must have a row that is counted, got 0$"):
         count(tmp_path / "only.csv")
     assert count(tmp_path / "a.txt", file_format="csv").n_visits == 2
     LOG.to_parquet(tmp_path / "b.parquet")
@@ -469,7 +469,7 @@ def test_users_without_a_row_in_the_user_table_are_bad_rows() -> None:
     n_unknown = int((LOG["user_id"] == USERS["user_id"][0]).sum())
     cube = count(LOG, columns, users=users, bad_rows="drop")
     assert cube.metadata["rows"]["user_type is missing"] == n_unknown
-    with pytest.raises(InvalidInputError, match=f"got 'user_type is missing: {n_unknown} rows'"):
+    with pytest.raises(InvalidInputError, match=rf"got 'user_type is missing: {n_unknown} rows'"):
         count(LOG, columns, users=users)
 
 

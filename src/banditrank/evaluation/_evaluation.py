@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._frames import Columns, Tabular
+from banditrank._text import shorten
 from banditrank.errors import UnknownNameError
 from banditrank.evaluation._collective_value import NOT_IDENTIFIED, ValueInterval
 from banditrank.evaluation._model_choice import EvaluationModelChoice
@@ -208,7 +209,7 @@ class Evaluation(Tabular):
             )
         for target in self.targets:
             note = " (learned from the log, cross-fitted)" if target.is_cross_fitted else ""
-            lines.append(f"{target.name}{note}")
+            lines.append(f"{shorten(target.name)}{note}")
             for name, estimate in target.estimates.items():
                 mark = "*" if name == target.headline else " "
                 lines.append(f" {mark} {name:<6} {_as_text(estimate.total)}")
@@ -219,7 +220,8 @@ class Evaluation(Tabular):
             if target.unsupported:
                 user_type, item, position = target.unsupported[0]
                 more = f" and {len(target.unsupported) - 1} more cells" if len(target.unsupported) > 1 else ""
-                lines.append(f"   never shown: {item} at position {position} to {user_type}{more}")
+                where = f"{shorten(item)} at position {position} to {shorten(user_type)}"
+                lines.append(f"   never shown: {where}{more}")
             if target.headline is None:
                 lines.append(f"   not identified: {target.reason}")
             elif unpredicted := target.describe_unpredicted():

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from banditrank._text import list_names
+from banditrank._text import list_names, shorten
 from banditrank.counts._click_cube import ClickCube
 
 MAX_CELLS = 2_000_000
@@ -99,7 +99,7 @@ def find_wrong_propensities(cube: ClickCube) -> str:
             variance = max(squares[i, :, k].sum() / count - mean**2, 0.0)
             error = np.sqrt(variance / count) + 1e-9 * mean
             if abs(mean - n_items) > MAX_STANDARD_ERRORS * error:
-                where = f"at position {k + 1} for {name}"
+                where = f"at position {k + 1} for {shorten(name)}"
                 what = f"the mean of 1/propensity is {mean:.3g}, and {n_items} items were shown there"
                 return f"propensities look wrong: {where} {what}"
     return ""

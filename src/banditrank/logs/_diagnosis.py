@@ -498,19 +498,20 @@ def _find_unknowable(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> 
 def _find_separate(displays: Floats, types: tuple[UserTypeDiagnosis, ...]) -> list[Finding]:
     findings = []
     for i, one in enumerate(types):
+        name = shorten(one.user_type)
         unknown = displays[i].any(axis=0) & ~one.is_position_known
         if one.is_position_known.any() and unknown.any():
             known = list_names([str(k + 1) for k in np.flatnonzero(one.is_position_known)])
             others = list_names([str(k + 1) for k in np.flatnonzero(unknown)])
             noun = "position" if unknown.sum() == 1 else "positions"
             text = (
-                f"User type {one.user_type}: positions {known} can be compared with each other, {noun} "
+                f"User type {name}: positions {known} can be compared with each other, {noun} "
                 f"{others} cannot be compared with them, because no clicked item was shown at both."
             )
             findings.append(Finding("separate-positions", "unknowable", text))
         elif one.joining_items and one.is_position_known.any() and one.n_items > 1:
             names = list_names(list(one.joining_items))
-            text = f"User type {one.user_type}: a single item alone connects some positions ({names})."
+            text = f"User type {name}: a single item alone connects some positions ({names})."
             findings.append(Finding("joining-item", "warning", text))
     return findings
 
@@ -524,18 +525,17 @@ def _find_imprecise(
     for one in types:
         if not one.is_position_known.any():
             continue
+        name = shorten(one.user_type)
         known = np.where(one.is_position_known, one.half_widths, 0.0)
         worst = int(known.argmax())
         if not np.isfinite(known[worst]):
-            text = (
-                f"User type {one.user_type}: position {worst + 1} was never clicked; only a bound is known."
-            )
+            text = f"User type {name}: position {worst + 1} was never clicked; only a bound is known."
             findings.append(Finding("unclicked-position", "warning", text))
         elif (factor := (known[worst] / math.log1p(target)) ** 2) > MIN_FACTOR:
             where = "below" if one.user_type in listed else "in the JSON output"
             alternative = f", or the swaps {where}" if one.user_type in planned else ""
             text = (
-                f"User type {one.user_type}: the worth of position {worst + 1} is known to "
+                f"User type {name}: the worth of position {worst + 1} is known to "
                 f"{_precision(known[worst])} only; ±{target:.0%} takes about {_times(factor)} as much data "
                 f"in total{alternative}."
             )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from banditrank._checks import check_integer
 from banditrank._frames import Columns, Tabular
+from banditrank._text import shorten
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.policies._base import Policy, policy_label
@@ -102,8 +103,9 @@ class Replay(Tabular):
         if self.exhausted is not None:
             user_type, item, position = self.exhausted
             lines.append(
-                f"After {self.exhausted_after:,} rounds the log has no more displays of {item} at position "
-                f"{position} to {user_type}: simulate a problem with the estimates of the log to go further."
+                f"After {self.exhausted_after:,} rounds the log has no more displays of {shorten(item)} at "
+                f"position {position} to {shorten(user_type)}: simulate a problem with the estimates of "
+                "the log to go further."
             )
         if self.resampled:
             lines.append(f"{self.resampled:,} displays were drawn again from cells without displays left.")

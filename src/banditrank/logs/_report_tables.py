@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from banditrank._report_page.elements import Table
-from banditrank._text import plural
+from banditrank._text import list_names, plural, shorten
 
 if TYPE_CHECKING:
     from banditrank.counts._click_cube import ClickCube
@@ -98,6 +98,11 @@ def most_frequent(numbers: ArrayLike) -> list[int]:
     return sorted(np.argsort(-np.asarray(numbers), kind="stable")[:MAX_TYPES].tolist())
 
 
+def list_ranking(items: Sequence[str]) -> str:
+    """Return the items of a ranking as text, long names shortened."""
+    return list_names(items, len(items))
+
+
 def describe_unlisted(n_types: int) -> str:
     """Return how many user types a table lacks; empty if it lacks none."""
     if n_types <= MAX_TYPES:
@@ -111,7 +116,7 @@ def count_types(cube: "ClickCube") -> list[list[str]]:
     names = cube.user_types
     return [
         [
-            names[i],
+            shorten(names[i]),
             f"{displays[i].sum():,.0f}",
             f"{clicks[i].sum():,.0f}",
             f"{displays[i].any(axis=1).sum():,}",
@@ -194,7 +199,7 @@ def _positions(report: "LogReport") -> Section:
         ]
         for k in range(fit.position_worth.shape[1])
     ]
-    heading = ["position", *(fit.user_types[i] for i in types)]
+    heading = ["position", *(shorten(fit.user_types[i]) for i in types)]
     notes = [*fit.notes, describe_unlisted(len(fit.user_types))]
     table = Table(f"Worth of positions: {fit.worth_meaning}", heading, rows, " ".join(filter(None, notes)))
     return Section("positions", title, text, ["positions"], [table])
@@ -208,7 +213,7 @@ def _items(report: "LogReport") -> Section:
     types = listed_types(report.cube)
     rows = [
         [
-            fit.items[j],
+            shorten(fit.items[j]),
             *(
                 format_interval(float(fit.item_appeal[i, j]), *map(float, fit.item_intervals[i, j]))
                 for i in types
@@ -219,7 +224,7 @@ def _items(report: "LogReport") -> Section:
     more = len(fit.items) - len(rows)
     notes = [f"{plural(more, 'more item')} in the JSON report."] if more else []
     notes += filter(None, [describe_unlisted(len(fit.user_types))])
-    heading = ["item", *(fit.user_types[i] for i in types)]
+    heading = ["item", *(shorten(fit.user_types[i]) for i in types)]
     table = Table(f"Appeal of items: {fit.appeal_meaning}", heading, rows, " ".join(notes))
     if not fit.is_item_identified.any():
         reason = report.withheld.rankings or report.diagnosis.verdict
@@ -272,10 +277,10 @@ def _rankings(report: "LogReport") -> Section:
     for target, types in report.rankings.items():
         distinct = set(types.values())
         if len(distinct) == 1 and len(types) > 1:
-            rows.append([target, "all", ", ".join(next(iter(distinct)))])
+            rows.append([target, "all", list_ranking(next(iter(distinct)))])
             continue
         listed = [report.cube.user_types[i] for i in listed_types(report.cube)]
-        rows += [[target, name, ", ".join(types[name])] for name in listed]
+        rows += [[target, shorten(name), list_ranking(types[name])] for name in listed]
         note = describe_unlisted(len(types))
     headings = ["treatment", "user type", "items, first position first"]
     return Section("rankings", title, text, (), [Table("Rankings", headings, rows, note)])
@@ -291,7 +296,7 @@ def _evaluation(report: "LogReport") -> Section:
         return Section("evaluation", title, text)
     evaluation = known.evaluation
     text += [
-        f"{target.name} is not identified: {target.reason}."
+        f"{shorten(target.name)} is not identified: {target.reason}."
         for target in evaluation
         if target.headline is None
     ]
@@ -306,14 +311,14 @@ def _values(evaluation: "Evaluation") -> Table:
             format_interval(*target.estimates[name].total) + (" *" if name == target.headline else "")
             for name in estimators
         ]
-        rows.append([target.name, *cells, f"{target.effective_visits.sum():,.0f}"])
+        rows.append([shorten(target.name), *cells, f"{target.effective_visits.sum():,.0f}"])
     note = (
         "* The estimate to use. cells: click rates of cells; ips and snips: inverse propensity scores, "
         f"{evaluation.propensities}; click model: {evaluation.model.describe()}. Rankings that are "
         "learned from the log are evaluated by cross-fitting."
     )
     unpredicted = [(target.name, target.describe_unpredicted()) for target in evaluation]
-    note = " ".join([note, *(f"{name}: {why}." for name, why in unpredicted if why)])
+    note = " ".join([note, *(f"{shorten(name)}: {why}." for name, why in unpredicted if why)])
     caption = f"Clicks per visit, with {evaluation.level:.0%} intervals"
     return Table(caption, ["target", *estimators, "effective visits"], rows, note)
 
@@ -335,7 +340,9 @@ def _drift(report: "LogReport") -> Section:
         text = found if drift.n_tested else "No item has enough clicks to be tested for drift."
         return Section("drift", title, [text], ["periods"])
     text = f"A change was found in {len(drift.items):,} of {tested} {over}."
-    rows = [[one.item, one.user_type, f"{one.p_value:.2g}"] for one in drift.items[:MAX_ITEMS]]
+    rows = [
+        [shorten(one.item), shorten(one.user_type), f"{one.p_value:.2g}"] for one in drift.items[:MAX_ITEMS]
+    ]
     table = Table("Items that drift", ["item", "user type", "adjusted p-value"], rows)
     return Section("drift", title, [text], ["periods"], [table])
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._text import shorten
+
 Floats = NDArray[np.float64]
 
 MIN_FACTOR = 1.1
@@ -51,8 +53,9 @@ class SwapProposal:
 
     def __str__(self) -> str:
         return (
-            f"for user type {self.user_type}, swap {self.first_item} (position {self.first_position + 1}) "
-            f"and {self.second_item} (position {self.second_position + 1}) in about {self.n_visits:,} visits"
+            f"for user type {shorten(self.user_type)}, swap {shorten(self.first_item)} (position "
+            f"{self.first_position + 1}) and {shorten(self.second_item)} (position "
+            f"{self.second_position + 1}) in about {self.n_visits:,} visits"
         )
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from banditrank import __version__
 from banditrank._checks import check_integer, check_number
 from banditrank._files import atomic_write
-from banditrank._text import list_names
+from banditrank._text import list_names, shorten
 from banditrank.counts._click_cube import ClickCube
 from banditrank.counts._counts import Counts
 from banditrank.engine._import_export import FORMAT, as_text, import_surface
@@ -117,10 +117,8 @@ class WarmStart:
 
     def summary(self) -> str:
         """Return what the surface starts with as text."""
-        shares = ", ".join(
-            f"{100 * kept:.0f}% of {name}"
-            for name, kept in zip(self.surface.user_types, self.kept, strict=True)
-        )
+        kept_shares = zip(self.surface.user_types, self.kept, strict=True)
+        shares = list_names([f"{100 * kept:.0f}% of {name}" for name, kept in kept_shares])
         positions = "1 position" if self.surface.n_positions == 1 else f"{self.surface.n_positions} positions"
         return (
             f"Surface {self.surface.name!r} starts with {self.counts.rounds:,} visits, "
@@ -255,7 +253,9 @@ def _equal_displays(surface: Surface, displays: Floats) -> Floats:
         if row.any() and not row.all():
             position = int(np.argmin(row)) + 1
             raise InvalidInputError(
-                f"counts of {name}", "must have displays at each position", f"none at position {position}"
+                f"counts of {shorten(name)}",
+                "must have displays at each position",
+                f"none at position {position}",
             )
     if surface.allow_short_rankings:
         return np.asarray(np.minimum.accumulate(displays, axis=1))

@@ -20,6 +20,7 @@ from banditrank._cli.output import (
     make_table,
     write_json,
 )
+from banditrank._text import list_names, shorten
 from banditrank.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -134,9 +135,9 @@ def print_evaluation(console: "Console", known: "KnownEvaluation") -> None:
         )
         for target in evaluation:
             if target.headline is None:
-                console.print(f"{target.name}: not identified: {target.reason}", soft_wrap=True)
+                console.print(f"{shorten(target.name)}: not identified: {target.reason}", soft_wrap=True)
             elif note := target.describe_unpredicted():
-                console.print(f"{target.name}: {note}", soft_wrap=True)
+                console.print(f"{shorten(target.name)}: {note}", soft_wrap=True)
         for price in evaluation.prices:
             console.print(
                 f"Price of equality of {price.target}: {format_percent(price.price, price.low, price.high)}"
@@ -146,7 +147,8 @@ def print_evaluation(console: "Console", known: "KnownEvaluation") -> None:
             if note := describe_unlisted(len(evaluation.user_types)):
                 console.print(note)
     for reason in dict.fromkeys(known.withheld.values()):
-        names = ", ".join(name for name, why in known.withheld.items() if why == reason)
+        withheld = [name for name, why in known.withheld.items() if why == reason]
+        names = list_names(withheld, len(withheld))
         console.print(f"{names}: not identified. {reason}", soft_wrap=True)
 
 
@@ -165,12 +167,12 @@ def _values(evaluation: "Evaluation") -> "Table":
             total = target.estimates[name].total
             text = format_interval(*total)
             cells.append(f"{text}*" if name == target.headline else text)
-        table.add_row(target.name, *cells, f"{target.effective_visits.sum():,.0f}")
+        table.add_row(shorten(target.name), *cells, f"{target.effective_visits.sum():,.0f}")
     return table
 
 
 def _rankings(evaluation: "Evaluation") -> "Table":
-    from banditrank.logs._report_tables import most_frequent
+    from banditrank.logs._report_tables import list_ranking, most_frequent
 
     listed = most_frequent(evaluation.n_visits)
     table = make_table("Rankings")
@@ -179,9 +181,10 @@ def _rankings(evaluation: "Evaluation") -> "Table":
     table.add_column("items, first position first", overflow="fold")
     for target in evaluation:
         if len(set(target.rankings)) == 1 and len(target.rankings) > 1:
-            table.add_row(target.name, "all", ", ".join(target.rankings[0]))
+            table.add_row(shorten(target.name), "all", list_ranking(target.rankings[0]))
             continue
         if target.rankings:
             for i in listed:
-                table.add_row(target.name, evaluation.user_types[i], ", ".join(target.rankings[i]))
+                user_type, ranking = evaluation.user_types[i], target.rankings[i]
+                table.add_row(shorten(target.name), shorten(user_type), list_ranking(ranking))
     return table

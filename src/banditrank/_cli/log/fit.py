@@ -9,6 +9,7 @@ from banditrank import __version__
 from banditrank._cli.log.source import LogSource, takes_log
 from banditrank._cli.log.verdict import announce_model_compilation, diagnose_log, print_verdict
 from banditrank._cli.output import JsonOption, check_output_files, make_console, make_table, write_json
+from banditrank._text import shorten
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -110,7 +111,7 @@ def _positions(fit: "ClickModelFit", types: list[int]) -> "Table":
     table = make_table(f"Worth of positions: {fit.worth_meaning}; {fit.level:.0%} intervals")
     table.add_column("position", justify="right")
     for i in types:
-        table.add_column(fit.user_types[i], overflow="fold")
+        table.add_column(shorten(fit.user_types[i]), overflow="fold")
     for k in range(fit.position_worth.shape[1]):
         cells = [
             format_interval(float(fit.position_worth[i, k]), *map(float, fit.position_intervals[i, k]))
@@ -130,12 +131,12 @@ def _items(fit: "ClickModelFit", types: list[int]) -> "Table":
     table = make_table(f"Appeal of items: {fit.appeal_meaning}; {fit.level:.0%} intervals{more}")
     table.add_column("item", overflow="fold")
     for i in types:
-        table.add_column(fit.user_types[i], overflow="fold")
+        table.add_column(shorten(fit.user_types[i]), overflow="fold")
     order = np.argsort(-np.nan_to_num(fit.item_appeal, nan=-1.0).max(axis=0), kind="stable")
     for j in order[:shown]:
         cells = [
             format_interval(float(fit.item_appeal[i, j]), *map(float, fit.item_intervals[i, j]))
             for i in types
         ]
-        table.add_row(fit.items[j], *cells)
+        table.add_row(shorten(fit.items[j]), *cells)
     return table

@@ -16,6 +16,7 @@ from banditrank._cli.output import (
     make_console,
     write_json,
 )
+from banditrank._text import shorten
 
 if TYPE_CHECKING:
     from banditrank.logs._replay import WhenExhausted
@@ -77,5 +78,6 @@ def replay_command(
     else:
         user_type, item, position = result.exhausted or ("", "", 0)
         console.print(
-            f"no visit could be replayed: the log never showed {item} at position {position} to {user_type}"
+            f"no visit could be replayed: the log never showed {shorten(item)} at position {position} to "
+            f"{shorten(user_type)}"
         )

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditrank._checks import check_number
 from banditrank._frames import Columns, Tabular
-from banditrank._text import list_names
+from banditrank._text import list_names, shorten
 from banditrank.counts._click_cube import ClickCube, CubeLists
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._estimates_of_model import (
@@ -269,14 +269,14 @@ class ClickModelFit(Tabular):
         lines.append(f"Position worth: {self.worth_meaning}; {self.level:.0%} intervals")
         lines.append(f"Item appeal: {self.appeal_meaning}")
         for i, name in enumerate(self.user_types[:_MAX_LISTED_TYPES]):
-            lines += ["", f"User type {name}"]
+            lines += ["", f"User type {shorten(name)}"]
             for k in range(self.position_worth.shape[1]):
                 value = _text(self.position_worth[i, k], self.position_intervals[i, k])
                 lines.append(f"  position {k + 1}: {value}")
             order = np.argsort(-np.nan_to_num(self.item_appeal[i], nan=-1.0), kind="stable")
             for j in order[:_MAX_LISTED_ITEMS]:
                 value = _text(self.item_appeal[i, j], self.item_intervals[i, j])
-                lines.append(f"  item {self.items[j]}: {value}")
+                lines.append(f"  item {shorten(self.items[j])}: {value}")
             if len(self.items) > _MAX_LISTED_ITEMS:
                 lines.append(f"  and {len(self.items) - _MAX_LISTED_ITEMS} more items")
         if len(self.user_types) > _MAX_LISTED_TYPES:
