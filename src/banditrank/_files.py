@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,18 +37,51 @@ def atomic_write(path: Path) -> Iterator[Path]:
     ...     (Path(directory) / "a.txt").read_text()
     'new'
     """
-    if path.exists() and not path.is_file():
-        yield path
-        return
-    path = path.resolve()
-    new = path.with_name(f".{path.name[:50]}.{os.getpid()}.new")  # unique to this process
+    with atomic_writes() as stage:
+        yield stage(path)
+
+
+@contextmanager
+def atomic_writes() -> Iterator[Callable[[Path], Path]]:
+    """Yield a function that returns a temporary file for a target; all replace their targets at the end.
+
+    If the block ends with an error, as with a full disk, all targets stay as they are. Links, pipes and
+    devices are those of `atomic_write`.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be replaced.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     with atomic_writes() as stage:
+    ...         for name in ("a.txt", "b.txt"):
+    ...             _ = stage(Path(directory, name)).write_text("new")
+    ...     sorted(path.name for path in Path(directory).iterdir())
+    ['a.txt', 'b.txt']
+    """
+    staged: dict[Path, Path] = {}
+
+    def stage(path: Path) -> Path:
+        if path.exists() and not path.is_file():
+            return path
+        path = path.resolve()
+        staged[path] = path.with_name(f".{path.name[:50]}.{os.getpid()}.new")  # unique to this process
+        return staged[path]
+
     try:
-        yield new
-        if path.exists():
-            new.chmod(path.stat().st_mode)
-        new.replace(path)
+        yield stage
+        for path, new in staged.items():
+            if path.exists():
+                new.chmod(path.stat().st_mode)
+        for path, new in staged.items():
+            new.replace(path)
     finally:
-        new.unlink(missing_ok=True)  # left behind by an error
+        for new in staged.values():
+            new.unlink(missing_ok=True)  # left behind by an error
 
 
 def is_file(path: Path) -> bool:

@@ -1,6 +1,8 @@
 """The report of a log: complete, without unknowable numbers, and readable in a browser."""
 
+import errno
 import json
+import os
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -82,6 +84,35 @@ def test_figures_are_files(report: LogReport, tmp_path: Path) -> None:
     names = ("positions", "items", "evaluation", "periods")
     assert {path.name for path in written} == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
     assert all(path.stat().st_size > 1000 for path in written)
+
+
+def test_a_full_disk_leaves_all_earlier_files(
+    report: LogReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, figures, values = tmp_path / "report.html", tmp_path / "figures", tmp_path / "report.json"
+    figures.mkdir()
+    earlier = [page, values, figures / "items.png"]
+    for path in earlier:
+        path.write_text("earlier")
+    write = Path.write_bytes
+
+    def write_until_full(path: Path, content: bytes) -> int:
+        if ".svg" in path.name:
+            write(path, content[:100])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", write_until_full)
+    with pytest.raises(
+        InvalidInputError, match=r"^figures must be writable \(no space left on device\), got "
+    ):
+        report.save(page, figures=figures, json_file=values)
+    assert {path.read_text() for path in earlier} == {"earlier"}
+    assert {*tmp_path.iterdir(), *figures.iterdir()} == {*earlier, figures}
+    monkeypatch.undo()
+    report.save(page, figures=figures, json_file=values)
+    assert json.loads(values.read_text()) == report.to_dict()
+    assert (figures / "items.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_the_file_is_a_page_or_json(report: LogReport, tmp_path: Path) -> None:

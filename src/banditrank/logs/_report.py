@@ -1,14 +1,15 @@
 """Report of a click log: everything that it tells, and what it cannot tell, as values, a page and figures."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from banditrank import __version__
-from banditrank._files import atomic_write
+from banditrank._files import atomic_writes
 from banditrank._frames import FrameBackend
-from banditrank._report_page.rendering import make_environment, render_figure
+from banditrank._report_page.rendering import RenderedFigure, make_environment, render_figure
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._fit import ClickModelFit, fit_click_model
@@ -149,31 +150,50 @@ class LogReport:
         }
         return {name: part.to_frame(backend=backend) for name, part in parts.items() if part is not None}
 
-    def save(self, path: str | Path) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        figures: str | Path | None = None,
+        json_file: str | Path | None = None,
+    ) -> None:
         """Write the report to one file: an HTML page that works offline, or JSON if the name ends in .json.
+
+        All files are written or none: an interruption or a full disk leaves earlier ones intact.
+
+        Parameters
+        ----------
+        path
+            File to write.
+        figures
+            Directory to write all figures to as well, as PNG and SVG.
+        json_file
+            File to write all values to as well, as JSON.
 
         Raises
         ------
         InvalidInputError
-            If the name ends in neither .html nor .json, or the file cannot be written.
+            If the name ends in neither .html nor .json, or a file cannot be written.
         MissingDependencyError
-            If Matplotlib or Jinja is not installed, for a page.
+            If Matplotlib or Jinja is not installed, for a page or figures.
         """
         target = Path(path)
         if target.suffix.lower() not in (".html", ".htm", ".json"):
             raise InvalidInputError("report file", "must end in .html or .json", str(path))
-        if target.suffix.lower() == ".json":
-            text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-        else:
-            text = self._page()
-        try:
-            with atomic_write(target) as new:
-                new.write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise InvalidInputError.from_os("report file", "must be writable", path, error) from None
+        is_json = target.suffix.lower() == ".json"
+        rendered = [] if is_json and figures is None else self._render()
+        values = (json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n").encode()
+        files = [_ReportFile("report file", target, values if is_json else self._page(rendered).encode())]
+        if figures is not None:
+            files += _figure_files(Path(figures), rendered)
+        if json_file is not None:
+            files.append(_ReportFile("JSON file", Path(json_file), values))
+        _write_files(files)
 
     def save_figures(self, directory: str | Path) -> list[Path]:
         """Write all figures as PNG and SVG to a directory, and return the files.
+
+        All files are written or none.
 
         Raises
         ------
@@ -182,21 +202,15 @@ class LogReport:
         MissingDependencyError
             If Matplotlib is not installed.
         """
-        folder, written = Path(directory), []
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for figure in map(render_figure, report_figures(self)):
-                for suffix, content in (("png", figure.png), ("svg", figure.light_svg)):
-                    target = folder / f"{figure.source.name}.{suffix}"
-                    with atomic_write(target) as new:
-                        new.write_bytes(content)
-                    written.append(target)
-        except OSError as error:
-            raise InvalidInputError.from_os("figures", "must be writable", directory, error) from None
-        return written
+        files = _figure_files(Path(directory), self._render())
+        _write_files(files)
+        return [file.path for file in files]
 
-    def _page(self) -> str:
-        figures = {figure.name: render_figure(figure) for figure in report_figures(self)}
+    def _render(self) -> list[RenderedFigure]:
+        return [render_figure(figure) for figure in report_figures(self)]
+
+    def _page(self, rendered: Sequence[RenderedFigure]) -> str:
+        figures = {figure.source.name: figure for figure in rendered}
         cells = self.cube.cells
         return (
             make_environment("banditrank.logs")
@@ -214,6 +228,35 @@ class LogReport:
                 visits=f"{self.cube.n_visits:,.0f}" if self.cube.has_visits else "",
             )
         )
+
+
+class _ReportFile(NamedTuple):
+    """A file of a report: its name in errors, its path and its content."""
+
+    field: str
+    path: Path
+    content: bytes
+
+
+def _figure_files(directory: Path, rendered: Sequence[RenderedFigure]) -> list[_ReportFile]:
+    return [
+        _ReportFile("figures", directory / f"{figure.source.name}.{suffix}", content)
+        for figure in rendered
+        for suffix, content in (("png", figure.png), ("svg", figure.light_svg))
+    ]
+
+
+def _write_files(files: Sequence[_ReportFile]) -> None:
+    """Write all files or none; raise the error of the first that cannot be written."""
+    file = files[0]
+    try:
+        with atomic_writes() as stage:
+            for file in files:
+                if file.field == "figures":
+                    file.path.parent.mkdir(parents=True, exist_ok=True)
+                stage(file.path).write_bytes(file.content)
+    except OSError as error:
+        raise InvalidInputError.from_os(file.field, "must be writable", file.path, error) from None
 
 
 def log_report(cube: ClickCube, *, level: float = 0.95) -> LogReport:

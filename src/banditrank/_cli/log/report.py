@@ -52,12 +52,9 @@ def report_command(
     cube = log.read(by_period=True)
     with announce_compilation(), announce_model_compilation():
         report = log_report(cube, level=level)
-    report.save(output)
-    if figures is not None:
-        report.save_figures(figures)
-    if json_file is not None:
-        write_json(report.to_dict(), json_file)
+    report.save(output, figures=figures, json_file=None if json_file == "-" else json_file)
     if json_file == "-":
+        write_json(report.to_dict(), json_file)
         return
     console = make_console()
     print_verdict(console, report.diagnosis)
