@@ -810,28 +810,58 @@ def _split_lists(lists: CubeLists, rng: np.random.Generator) -> CubeLists:
     return aggregate_lists(_concatenate([known, spread]))
 
 
+class _ListDisplays(NamedTuple):
+    """Displays of ranking lists, each column of shape (D,)."""
+
+    index: Indices  # of the list
+    user_type: Indices
+    item: Indices
+    position: Indices
+    above: Indices
+    is_clicked: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, lists: CubeLists) -> "_ListDisplays":
+        """Return the displays of lists, with the last click above each."""
+        positions = np.arange(lists.items.shape[1])
+        is_clicked = (lists.clicks[:, None] >> positions & 1).astype(np.bool_)  # (L, K)
+        last = np.maximum.accumulate(np.where(is_clicked, positions + 1, 0), axis=1)
+        above = np.pad(last[:, :-1], ((0, 0), (1, 0)))
+        index, position = np.nonzero(lists.items >= 0)
+        return cls(
+            index,
+            lists.user_type[index],
+            lists.items[index, position],
+            position,
+            above[index, position],
+            is_clicked[index, position],
+        )
+
+    def find_cells(self, cells: CubeCells) -> tuple[Indices, NDArray[np.bool_]]:
+        """Return the cell of each display, and whether there is one; its number means nothing if not."""
+        keys = (self.user_type, self.item, self.position, self.above)
+        of_cells = (cells.user_type, cells.item, cells.position, cells.above)
+        sizes = [int(max(a.max(), b.max())) + 1 for a, b in zip(keys, of_cells, strict=True)]
+        flat, flat_cells = (np.ravel_multi_index(one, sizes) for one in (keys, of_cells))
+        order = np.argsort(flat_cells)
+        found = order[np.minimum(np.searchsorted(flat_cells, flat, sorter=order), flat_cells.size - 1)]
+        return found, flat_cells[found] == flat
+
+
 def _count_lists(lists: CubeLists, cells: CubeCells) -> Floats:
     """Return the clicks and misses of lists by fold and cell, shape (2, F, C)."""
-    n_cells, n_positions = cells.fold.size, lists.items.shape[1]
-    counts = np.zeros((2, N_FOLDS * n_cells))
+    n_cells = cells.fold.size
     if not lists.fold.size or not n_cells:
-        return counts.reshape(2, N_FOLDS, n_cells)
-    positions = np.arange(n_positions)
-    is_clicked = (lists.clicks[:, None] >> positions & 1).astype(np.bool_)
-    last = np.maximum.accumulate(np.where(is_clicked, positions + 1, 0), axis=1)
-    above = np.pad(last[:, :-1], ((0, 0), (1, 0)))
-    index, position = np.nonzero(lists.items >= 0)
-    keys = (lists.user_type[index], lists.items[index, position], position, above[index, position])
-    of_cells = (cells.user_type, cells.item, cells.position, cells.above)
-    sizes = [int(max(a.max(), b.max())) + 1 for a, b in zip(keys, of_cells, strict=True)]
-    flat, flat_cells = (np.ravel_multi_index(one, sizes) for one in (keys, of_cells))
-    order = np.argsort(flat_cells)
-    found = order[np.minimum(np.searchsorted(flat_cells, flat, sorter=order), n_cells - 1)]
-    visits = lists.visits[index] * (flat_cells[found] == flat)
-    for row, is_counted in enumerate((is_clicked[index, position], ~is_clicked[index, position])):
-        into = lists.fold[index] * n_cells + found
-        counts[row] = np.bincount(into, visits * is_counted, N_FOLDS * n_cells)
-    return counts.reshape(2, N_FOLDS, n_cells)
+        return np.zeros((2, N_FOLDS, n_cells))
+    displays = _ListDisplays.of(lists)
+    cell, is_found = displays.find_cells(cells)
+    fold_and_cell = lists.fold[displays.index] * n_cells + cell
+    visits = lists.visits[displays.index] * is_found
+    counts = [
+        np.bincount(fold_and_cell, visits * is_counted, N_FOLDS * n_cells)
+        for is_counted in (displays.is_clicked, ~displays.is_clicked)
+    ]
+    return np.stack(counts).reshape(2, N_FOLDS, n_cells)
 
 
 def _widen(lists: CubeLists, n_positions: int) -> CubeLists:

@@ -29,7 +29,7 @@ from banditrank.estimators._position_based_intervals import eliminate_means
 from banditrank.logs._count_warnings import find_wrong_propensities, is_suspicious
 from banditrank.logs._drift import Drift, find_drift
 from banditrank.logs._row_groups import ACCEPTED, describe_rows
-from banditrank.logs._swap_plan import MIN_FACTOR, SwapProposal, plan_swaps
+from banditrank.logs._swap_plan import MIN_FACTOR, FittedType, SwapProposal, plan_swaps
 
 Floats = NDArray[np.float64]
 
@@ -664,9 +664,8 @@ def _plan_all_swaps(
     for i, one in enumerate(types):
         if one.data_factor > MIN_FACTOR:
             worth, appeal = parameters.attention[i], np.minimum(parameters.appeal[i], 1.0)
-            swaps += plan_swaps(
-                one.user_type, items, displays[i], clicks[i], worth, appeal, one.components, target
-            )
+            fitted = FittedType(one.user_type, items, displays[i], clicks[i], worth, appeal, one.components)
+            swaps += plan_swaps(fitted, target)
     return tuple(swaps)
 
 

@@ -70,23 +70,10 @@ class _Swap(NamedTuple):
     second_odds: tuple[float, float]
 
 
-def plan_swaps(
-    user_type: str,
-    items: tuple[str, ...],
-    displays: Floats,
-    clicks: Floats,
-    worth: Floats,
-    appeal: Floats,
-    components: tuple[tuple[int, ...], ...],
-    target: float,
-) -> tuple[SwapProposal, ...]:
-    """Return swaps after which the worth of each position is known to the target, relative to the best one.
+class FittedType(NamedTuple):
+    """What a log knows of a user type.
 
-    Swaps are planned one after the other, each for the position whose comparison settles that of most others,
-    so that positions that are known well enough, or would be after the swaps before, need none. Positions
-    that were never clicked, although clicked items were shown there, have none: only a bound is known.
-
-    Parameters
+    Attributes
     ----------
     user_type, items
         Names.
@@ -96,6 +83,28 @@ def plan_swaps(
         Fitted relative examination, shape (K,), and appeal, shape (M,); each component has its own scale.
     components
         Groups of positions that the log can compare, the one with most clicks first.
+    """
+
+    user_type: str
+    items: tuple[str, ...]
+    displays: Floats
+    clicks: Floats
+    worth: Floats
+    appeal: Floats
+    components: tuple[tuple[int, ...], ...]
+
+
+def plan_swaps(fitted: FittedType, target: float) -> tuple[SwapProposal, ...]:
+    """Return swaps after which the worth of each position is known to the target, relative to the best one.
+
+    Swaps are planned one after the other, each for the position whose comparison settles that of most others,
+    so that positions that are known well enough, or would be after the swaps before, need none. Positions
+    that were never clicked, although clicked items were shown there, have none: only a bound is known.
+
+    Parameters
+    ----------
+    fitted
+        What the log knows of a user type.
     target
         Relative precision.
 
@@ -106,19 +115,22 @@ def plan_swaps(
     >>> displays = np.array([[900.0, 0.0, 0.0], [0.0, 9000.0, 9000.0], [0.0, 9000.0, 9000.0]])
     >>> worth, appeal = np.array([1.0, 1.0, 0.8]), np.array([0.5, 0.3, 0.3])
     >>> clicks = displays * np.outer(appeal, worth)
-    >>> for swap in plan_swaps("all", ("a", "b", "c"), displays, clicks, worth, appeal, ((1, 2), (0,)), 0.1):
+    >>> names, components = ("a", "b", "c"), ((1, 2), (0,))
+    >>> fitted = FittedType("all", names, displays, clicks, worth, appeal, components)
+    >>> for swap in plan_swaps(fitted, target=0.1):
     ...     print(swap)
     for user type all, swap b (position 2) and a (position 1) in about 580 visits
     """
+    displays, clicks = fitted.displays, fitted.clicks
     shown = np.flatnonzero(displays.any(axis=0))
     if shown.size < 2 or not clicks.any():
         return ()
-    click_rates = np.clip(np.outer(appeal, worth), 0.0, 1.0 - 0.5 / (displays + 1.0))
+    click_rates = np.clip(np.outer(fitted.appeal, fitted.worth), 0.0, 1.0 - 0.5 / (displays + 1.0))
     weights = displays * click_rates / (1 - click_rates)
-    main = components[0] if components and len(components[0]) > 1 else ()
-    reference = int(main[int(worth[list(main)].argmax())] if main else clicks.sum(axis=0).argmax())
+    main = fitted.components[0] if fitted.components and len(fitted.components[0]) > 1 else ()
+    reference = int(main[int(fitted.worth[list(main)].argmax())] if main else clicks.sum(axis=0).argmax())
     component_of = np.full(displays.shape[1], -1)
-    for number, group in enumerate(components):
+    for number, group in enumerate(fitted.components):
         component_of[list(group)] = number
     target_variance = (math.log1p(target) / NormalDist().inv_cdf((1 + _LEVEL) / 2)) ** 2
     planned: list[SwapProposal] = []
@@ -141,10 +153,10 @@ def plan_swaps(
         weights = _add_displays(weights, swap, n_visits)
         planned.append(
             SwapProposal(
-                user_type,
-                items[swap.first],
+                fitted.user_type,
+                fitted.items[swap.first],
                 reference,
-                items[swap.second],
+                fitted.items[swap.second],
                 position,
                 _round_up(max(n_visits, _MIN_VISITS)),
             )
