@@ -813,7 +813,7 @@ def _split_lists(lists: CubeLists, rng: np.random.Generator) -> CubeLists:
 class _ListDisplays(NamedTuple):
     """Displays of ranking lists, each column of shape (D,)."""
 
-    index: Indices  # of the list
+    number: Indices  # of the list
     user_type: Indices
     item: Indices
     position: Indices
@@ -855,13 +855,13 @@ def _count_lists(lists: CubeLists, cells: CubeCells) -> Floats:
         return np.zeros((2, N_FOLDS, n_cells))
     displays = _ListDisplays.of(lists)
     cell, is_found = displays.find_cells(cells)
-    fold_and_cell = lists.fold[displays.index] * n_cells + cell
-    visits = lists.visits[displays.index] * is_found
+    fold_and_cell = lists.fold[displays.number] * n_cells + cell
+    visits = lists.visits[displays.number] * is_found
     counts = [
         np.bincount(fold_and_cell, visits * is_counted, N_FOLDS * n_cells)
         for is_counted in (displays.is_clicked, ~displays.is_clicked)
     ]
-    return np.stack(counts).reshape(2, N_FOLDS, n_cells)
+    return np.stack(counts).astype(np.float64, copy=False).reshape(2, N_FOLDS, n_cells)
 
 
 def _widen(lists: CubeLists, n_positions: int) -> CubeLists:

@@ -7,9 +7,9 @@ from banditrank._html import (
     format_count,
     omitted_text,
     panel,
-    plural,
     table,
 )
+from banditrank._text import plural
 from banditrank.counts._counts import Counts
 
 

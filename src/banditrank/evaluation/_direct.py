@@ -180,9 +180,7 @@ def _browse(fit: LogModelFit, group_shares: Floats, target: ResolvedTarget) -> _
     rankings = target.rankings
     assert rankings is not None  # noqa: S101 - the caller checks it
     parts = [
-        _browse_rankings(
-            fit, group_shares, TargetRankings(*(column[start : start + _BLOCK] for column in rankings))
-        )
+        _browse_rankings(fit, group_shares, rankings.part(start, start + _BLOCK))
         for start in range(0, len(rankings.weight), _BLOCK)
     ]
     return _Gradient(*(np.sum(columns, axis=0) for columns in zip(*parts, strict=True)))

@@ -53,6 +53,11 @@ class TargetRankings(NamedTuple):
     weight: Floats
     items: Indices
 
+    def part(self, begin: int, end: int) -> "TargetRankings":
+        """Return the rankings from one number to before another."""
+        part = slice(begin, end)
+        return TargetRankings(self.group[part], self.user_type[part], self.weight[part], self.items[part])
+
 
 class ResolvedTarget(NamedTuple):
     """What a target shows to each user type, for each group of folds that it is evaluated on.

@@ -11,10 +11,10 @@ from banditrank._html import (
     Cell,
     omitted_text,
     panel,
-    plural,
     rate_cells,
     table,
 )
+from banditrank._text import plural
 from banditrank.model._problem import ProblemLike
 
 
