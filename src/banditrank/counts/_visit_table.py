@@ -73,7 +73,7 @@ def _add_visits(
     groups: Indices,
     items: Codes,
     positions: Codes,
-    clicked: NDArray[np.uint8],
+    clicked: Codes,
     dense: NDArray[np.int32],
     n_items: int,
     n_positions: int,
@@ -110,24 +110,32 @@ def _add_visits(
     """
     is_dense = dense.size > 0
     for visit in range(groups.size):
-        group, mask, shown, n_clicks = groups[visit], 0, 0, 0
-        for row in range(starts[visit], starts[visit + 1]):
+        # An unsigned index is not tested for being negative.
+        begin, end = np.uint64(starts[visit]), np.uint64(starts[visit + 1])
+        mask = shown = repeated = n_clicks = 0
+        for row in range(begin, end):
             bit = 1 << positions[row]
-            if shown & bit:
-                return -1
+            repeated |= shown & bit
             shown |= bit
-            if clicked[row]:
-                mask |= bit
-                n_clicks += 1
+            mask |= bit * clicked[row]
+            n_clicks += clicked[row]
+        if repeated:
+            return -1
         masks[visit] = mask
+        group = groups[visit]
         by_clicks[group, n_clicks] += 1
+        first_cell = group * n_items * n_positions
+        if is_dense and not mask:
+            for row in range(begin, end):
+                dense[np.uint64(first_cell + items[row] * n_positions + positions[row])] += 1
+            continue
         first, last = MAX_ROWS_OF_VISIT, MAX_ROWS_OF_VISIT
         if mask:
             first, last = _bit_length(mask & -mask) - 1, _bit_length(mask) - 1
-        for row in range(starts[visit], starts[visit + 1]):
+        for row in range(begin, end):
             position = positions[row]
             if is_dense and position < first:
-                dense[(group * n_items + items[row]) * n_positions + position] += 1
+                dense[np.uint64(first_cell + items[row] * n_positions + position)] += 1
                 continue
             above = _bit_length(mask & ((1 << position) - 1))
             event = (((((group << 28) | items[row]) << 6) | position) << 6 | above) << 3
@@ -258,7 +266,7 @@ _NOTHING = _KeyCounts(np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.int
 
 @compiled
 def find_visits(sessions: Indices, types: Codes, users: Indices, periods: Indices, starts: Indices) -> int:
-    """Write the first row of each visit; return their number, −1 if one has two types, users or periods.
+    """Find visits; return their number, −1 if one has two types, users or periods.
 
     Parameters
     ----------
@@ -267,7 +275,7 @@ def find_visits(sessions: Indices, types: Codes, users: Indices, periods: Indice
     users, periods
         Likewise, or empty.
     starts
-        Shape (R,) or more, written.
+        First row of each visit and the end of the last one, shape (R + 1,) or more, written.
     """
     starts[0] = 0
     n_visits = 1
@@ -281,6 +289,7 @@ def find_visits(sessions: Indices, types: Codes, users: Indices, periods: Indice
             or (periods.size > 0 and periods[row] != periods[row - 1])
         ):
             return -1
+    starts[n_visits] = sessions.size
     return n_visits
 
 
@@ -331,7 +340,7 @@ class VisitTable:
     >>> table = VisitTable()
     >>> starts, groups = np.array([0, 2, 4]), np.array([0, 0])
     >>> items, positions = np.array([5, 7, 7, 5], np.int32), np.array([1, 2, 1, 2], np.int32)
-    >>> masks = table.add(starts, groups, items, positions, np.array([1, 0, 0, 0], np.uint8))
+    >>> masks = table.add(starts, groups, items, positions, np.array([1, 0, 0, 0], np.int32))
     >>> masks  # the click at position 1
     array([2, 0])
     >>> cells = table.cells()
@@ -354,7 +363,7 @@ class VisitTable:
         groups: Indices,
         items: Codes,
         positions: Codes,
-        clicked: NDArray[np.uint8],
+        clicked: Codes,
     ) -> Indices | None:
         """Add visits; return their clicked positions as bits, or None if a position is twice in a visit.
 

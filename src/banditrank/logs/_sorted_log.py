@@ -50,6 +50,7 @@ MIN_ROWS = 200_000
 _MAX_ROWS = 2**31 - 1
 _MAX_CHANGES = 0.75  # share of rows that are followed by one of another visit
 _BATCH_ROWS = 2**17
+_MAX_FINISHED = 2**10  # visits that are added together
 _ROLES = {"item", "position", "clicked", "session", "user", "time"}
 _NO_VALUES = np.zeros(0, dtype=np.int64)
 _NAMED_KINDS = ("text", "integer", "boolean")
@@ -141,37 +142,56 @@ def count_sorted_log(
         return None
 
 
-class _Rows:
-    """Rows of whole visits and the first rows of another, in arrays that are reused."""
+class _Rows(NamedTuple):
+    """Columns of a batch, shape (R,) each; users and periods are empty if the log does not have them."""
 
-    def __init__(self) -> None:
-        self.size = 0
-        self._columns: dict[str, NDArray[Any]] = {}
+    session: Indices
+    user_type: Codes
+    user: Indices
+    period: Indices
+    item: Codes
+    position: Codes
+    clicked: Codes
+    texts: Any  # sessions, if they are texts
 
-    def column(self, name: str) -> NDArray[Any]:
-        """Return the values of a column, which are empty if the log does not have it."""
-        column = self._columns.get(name)
-        return _NO_VALUES if column is None else column[: self.size]
+    def visit_of(self, row: int) -> tuple[int, ...]:
+        """Return what is the same in all rows of a visit; the session is first."""
+        return tuple(int(column[row]) for column in self[:4] if column.size)
 
-    def append(self, values: Mapping[str, NDArray[Any]]) -> None:
-        """Add rows, with the same columns each time."""
-        end = self.size + values["session"].size
-        for name, new in values.items():
-            column = self._columns.get(name)
-            if column is None or column.size < end:
-                grown = np.empty(end, dtype=new.dtype)
-                if column is not None:
-                    grown[: self.size] = column[: self.size]
-                self._columns[name] = column = grown
-            column[self.size : end] = new
-        self.size = end
 
-    def drop(self, count: int) -> None:
-        """Remove the first rows."""
-        rest = self.size - count
-        for column in self._columns.values():
-            column[:rest] = column[count : self.size].copy()
-        self.size = rest
+class _Visits(NamedTuple):
+    """Visits and their rows."""
+
+    starts: Indices  # first row of each visit and the end of the last one, (V + 1,)
+    groups: Indices  # (V,)
+    buckets: Indices  # of the sample of lists, (V,)
+    items: Codes  # (R,)
+    positions: Codes  # (R,)
+    clicked: Codes  # (R,)
+
+    def split_last(self) -> tuple["_Visits", "_Visits"]:
+        """Return the visits before the last one, and a copy of the last one."""
+        begin, end = self.starts[-2:].tolist()
+        last = _Visits(
+            np.array([0, end - begin]),
+            self.groups[-1:],
+            self.buckets[-1:],
+            *(column[begin:end].copy() for column in self[3:]),
+        )
+        return self._replace(starts=self.starts[:-1], groups=self.groups[:-1], buckets=self.buckets[:-1]), last
+
+    def extended(self, rows: _Rows, n_rows: int) -> "_Visits":
+        """Return the last visit with more rows, the first ones of a batch."""
+        more = rows.item[:n_rows], rows.position[:n_rows], rows.clicked[:n_rows]
+        columns = [np.concatenate(pair) for pair in zip(self[3:], more, strict=True)]
+        return _Visits(np.array([0, columns[0].size]), self.groups, self.buckets, *columns)
+
+
+def _join(visits: Sequence[_Visits]) -> _Visits:
+    """Return several single visits together."""
+    starts = np.cumsum([0, *(visit.items.size for visit in visits)])
+    _, *columns = zip(*visits, strict=True)
+    return _Visits(starts, *map(np.concatenate, columns))
 
 
 class _Stream:
@@ -207,6 +227,9 @@ class _Stream:
         self._table = VisitTable()
         self._groups: list[tuple[int, int, int]] = []  # user type, period and fold of each
         self._numbers: dict[int, Indices] = {}  # of the groups of a period, by user type and fold
+        self._unfinished: _Visits | None = None  # the visit at the end of the last batch
+        self._visit: tuple[int, ...] = ()  # that visit; see `_Rows.visit_of`
+        self._finished: list[_Visits] = []  # visits that ended a batch, and are not added yet
         self._n_visits = self._n_added = 0  # visits and rows
         self._visit_keys: list[Indices] = []
         self._is_increasing = True
@@ -219,38 +242,46 @@ class _Stream:
         if not MIN_ROWS <= self._n_rows <= _MAX_ROWS:
             raise _Unsuitable
         done = 0
-        rows = _Rows()
-        first_text: str | None = None  # the session of the rows that are left
         for batch in _read_ahead(self._batches()):
-            n_left = rows.size
-            texts = self._read(batch, rows)
-            starts = self._find_visits(rows)
-            end = int(starts[-1])
-            if starts.size > 1:
-                named = None if texts is None else self._texts(texts, starts[:-1], n_left, first_text)
-                self._add(rows, starts, named)
-            if texts is not None and end >= n_left:
-                first_text = texts[end - n_left].as_py()
-            rows.drop(end)
+            self._add_rows(self._read(batch))
             done += batch.num_rows
             if on_progress is not None:
                 on_progress(done / self._n_rows)
-        if not rows.size:
+        if self._unfinished is None:
             raise _Unsuitable
-        ends = np.array([0, rows.size], dtype=np.int64)
-        self._add(rows, ends, None if first_text is None else [first_text])
+        self._add(_join([*self._finished, self._unfinished]))
         self._check_visits()
         return self._result()
 
+    def _add_rows(self, rows: _Rows) -> None:
+        """Add the visits of a batch but the last, whose other rows may be in the next batch."""
+        starts = self._find_visits(rows)
+        if self._unfinished is not None:
+            if rows.session[0] == self._visit[0]:
+                if rows.visit_of(0) != self._visit:
+                    raise _Unsuitable  # a visit of two types, users or periods
+                self._unfinished = self._unfinished.extended(rows, int(starts[1]))
+                if self._unfinished.items.size > MAX_ROWS_OF_VISIT:
+                    raise _Unsuitable  # a position twice
+                starts = starts[1:]
+                if starts.size == 1:
+                    return
+            self._finished.append(self._unfinished)
+        whole, self._unfinished = self._group(rows, starts).split_last()
+        self._visit = rows.visit_of(-1)
+        self._add(whole)
+        if len(self._finished) >= _MAX_FINISHED:
+            self._add(_join(self._finished))
+            self._finished = []
+
     def _find_visits(self, rows: _Rows) -> Indices:
-        """Return the first row of each visit."""
-        if self._starts.size < rows.size:
-            self._starts = np.zeros(rows.size, dtype=np.int64)
-        session, user_type, user, period = map(rows.column, ("session", "user_type", "user", "period"))
-        n_visits = find_visits(session, user_type, user, period, self._starts)
+        """Return the first row of each visit and the end of the last one."""
+        if self._starts.size <= rows.session.size:
+            self._starts = np.zeros(rows.session.size + 1, dtype=np.int64)
+        n_visits = find_visits(rows.session, rows.user_type, rows.user, rows.period, self._starts)
         if n_visits < 0:
             raise _Unsuitable  # a visit of two types, users or periods
-        return self._starts[:n_visits]
+        return self._starts[: n_visits + 1]
 
     def _batches(self) -> Iterator[Any]:
         wanted = [*self._types, *self._columns.values()]
@@ -264,8 +295,8 @@ class _Stream:
                         batch_size=_BATCH_ROWS, row_groups=[number], columns=wanted, use_threads=False
                     )
 
-    def _read(self, batch: Any, rows: _Rows) -> Any:  # noqa: C901 - a line a rule
-        """Add the rows of a batch; return its sessions if they are texts."""
+    def _read(self, batch: Any) -> _Rows:  # noqa: C901 - a line a rule
+        """Return the columns of a batch, most of which are not copied."""
         for role, name in self._columns.items():
             if (role != "time" or self._period_numbers is not None) and batch.column(name).null_count:
                 raise _Unsuitable
@@ -286,21 +317,23 @@ class _Stream:
         is_text = str(sessions.type) in ("string", "large_string")
         if not is_text and not str(sessions.type).startswith(("int", "uint")):
             raise _Unsuitable
-        if not self._n_added and not rows.size:
+        if self._unfinished is None:
             _check_contiguous(sessions)
-        values: dict[str, NDArray[Any]] = {
-            "session": _hash_texts(sessions) if is_text else _integers(sessions),
-            "user_type": codes,
-            "item": self._encode(batch, self._columns["item"]),
-            "position": position,
-            "clicked": clicked.astype(np.uint8),
-        }
+        user = period = _NO_VALUES
         if "user" in self._columns:
-            values["user"] = _integers(batch.column(self._columns["user"]))
+            user = _integers(batch.column(self._columns["user"]))
         if self._period_numbers is not None:
-            values["period"] = self._period_numbers(_epoch_seconds(batch.column(self._columns["time"])))
-        rows.append(values)
-        return sessions if is_text else None
+            period = self._period_numbers(_epoch_seconds(batch.column(self._columns["time"])))
+        return _Rows(
+            _hash_texts(sessions) if is_text else _integers(sessions),
+            codes,
+            user,
+            period,
+            self._encode(batch, self._columns["item"]),
+            position,
+            clicked,
+            sessions if is_text else None,
+        )
 
     def _encode(self, batch: Any, name: str) -> Codes:
         """Return the codes of the values of a column."""
@@ -328,35 +361,42 @@ class _Stream:
         values, inverse = np.unique(combined, return_inverse=True)
         return self._combinations.codes_of(values.tolist())[inverse.ravel()].astype(np.int32)
 
-    def _texts(self, texts: Any, starts: Indices, n_left: int, first_text: str | None) -> list[str]:
-        """Return the sessions of visits; the first one may have begun in the batch before."""
-        is_old = starts < n_left
-        found: list[str] = texts.take(starts[~is_old] - n_left).to_pylist()
-        return [str(first_text)] * int(is_old.sum()) + found
+    def _group(self, rows: _Rows, starts: Indices) -> _Visits:
+        """Return the visits that begin in a batch."""
+        begin = starts[:-1]
+        keys = rows.session[begin]
+        texts = None if rows.texts is None else rows.texts.take(begin).to_pylist()
+        self._add_keys(keys)
+        folds = _hash(rows.user[begin], FOLD_HASH) if rows.user.size else _hash_visits(keys, texts, FOLD_HASH)
+        types = rows.user_type[begin].astype(np.int64)
+        periods = rows.period[begin] if rows.period.size else rows.period
+        return _Visits(
+            starts,
+            self._number_groups(types, periods, folds % N_FOLDS),
+            _hash_visits(keys, texts, SAMPLE_HASH) % SAMPLE_BUCKETS,
+            rows.item,
+            rows.position,
+            rows.clicked,
+        )
 
-    def _add(self, rows: _Rows, starts: Indices, texts: list[str] | None) -> None:
-        """Add whole visits: those that begin at all starts but the last, which is their end."""
-        end, begin = int(starts[-1]), starts[:-1]
-        keys = rows.column("session")[begin]
+    def _add_keys(self, keys: Indices) -> None:
+        """Add the sessions of visits, and check from time to time that none comes back."""
+        before = self._visit_keys[-1][-1:] if self._visit_keys else keys[:0]
+        self._is_increasing &= bool((keys[1:] > keys[:-1]).all() and (keys[:1] > before).all())
         self._visit_keys.append(keys)
-        before = self._visit_keys[-2][-1:] if len(self._visit_keys) > 1 else keys[:0]
-        self._is_increasing &= bool((np.diff(np.concatenate([before, keys])) > 0).all())
         if not self._is_increasing and self._n_visits >= self._next_check:
             self._check_visits()  # early, because a log that is not contiguous would be read in vain
             self._next_check = 2 * self._n_visits + _BATCH_ROWS
-        user = rows.column("user")
-        folds = _hash(user[begin], FOLD_HASH) if user.size else _hash_visits(keys, texts, FOLD_HASH)
-        period = rows.column("period")
-        types = rows.column("user_type")[begin].astype(np.int64)
-        groups = self._number_groups(types, period[begin] if period.size else period, folds % N_FOLDS)
-        items, positions = rows.column("item")[:end], rows.column("position")[:end]
-        masks = self._table.add(starts, groups, items, positions, rows.column("clicked")[:end])
+
+    def _add(self, visits: _Visits) -> None:
+        """Add whole visits."""
+        starts, groups, buckets, items, positions, clicked = visits
+        masks = self._table.add(starts, groups, items, positions, clicked)
         if masks is None or int(items.max(initial=0)) >= MAX_ITEMS:
             raise _Unsuitable
-        self._n_visits += begin.size
-        self._n_added += end
+        self._n_visits += groups.size
+        self._n_added += int(starts[-1] - starts[0])
         if self._max_lists:
-            buckets = _hash_visits(keys, texts, SAMPLE_HASH) % SAMPLE_BUCKETS
             least = self._n_visits + (self._n_rows - self._n_added) // MAX_ROWS_OF_VISIT
             self._sample.add(least, buckets, groups, masks, items, positions, starts)
 
