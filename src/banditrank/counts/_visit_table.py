@@ -23,13 +23,14 @@ MAX_GROUPS, MAX_ITEMS = 2**20, 2**28
 MAX_DENSE_SIZE = 2**25
 """Maximum size of the dense array; beyond it all displays are events."""
 
-MAX_EVENTS = 2**22
-"""Number of events from which on they are added up."""
+MAX_EVENTS = 2**21
+"""Maximum number of events before they are added up; memory that they do not need is not touched."""
 
 MAX_ROWS_OF_VISIT = 63
 """Maximum number of rows of a visit: positions are 0 to 62, each once."""
 
 _GROWTH = 1.5  # of an axis of the dense array
+_DIGIT_BITS = 10  # of a key: the counts of a digit fit into the processor's cache
 _CLICKED, _EXAMINED, _LAST = 1, 2, 4  # bits of an event below its key
 
 
@@ -149,6 +150,36 @@ def _add_visits(
 
 
 @compiled
+def _sort_by_digit(events: Indices, shift: int, ends: Indices, ordered: Indices) -> bool:
+    """Write events in the order of a digit, stably; return False if all have the same and nothing is written.
+
+    Parameters
+    ----------
+    events
+        Shape (n,), n ≥ 1.
+    shift
+        Number of bits below the digit.
+    ends
+        Shape (D,), D = 2 ** number of bits of the digit, written.
+    ordered
+        Shape (n,), written.
+    """
+    ends[:] = 0
+    for event in events:
+        ends[(event >> shift) & (ends.size - 1)] += 1
+    if ends[(events[0] >> shift) & (ends.size - 1)] == events.size:
+        return False
+    n_before = 0
+    for digit in range(ends.size):
+        n_before, ends[digit] = n_before + ends[digit], n_before
+    for event in events:
+        digit = (event >> shift) & (ends.size - 1)
+        ordered[ends[digit]] = event
+        ends[digit] += 1
+    return True
+
+
+@compiled
 def _count_events(events: Indices, keys: Indices, counts: NDArray[np.int32]) -> int:
     """Write the distinct keys of sorted events and their counts; return the number of keys.
 
@@ -157,7 +188,7 @@ def _count_events(events: Indices, keys: Indices, counts: NDArray[np.int32]) -> 
     events
         Shape (n,).
     keys, counts
-        Shapes (n,) and (n, 4), written.
+        Shapes (n,) and (n, 4), written; keys may be the array of the events.
     """
     n_keys = 0
     for event in events:
@@ -196,6 +227,35 @@ def _renumber(events: Indices, groups: Indices, items: Indices, item_bits: int) 
 
 
 @compiled
+def _split_keys(
+    keys: Indices, counts: NDArray[np.int32], item_bits: int, first_position: int, cells: VisitCells
+) -> None:
+    """Write the cells of keys.
+
+    Parameters
+    ----------
+    keys, counts
+        Shapes (C,) and (C, 4).
+    item_bits
+        Number of bits for the number of an item.
+    first_position
+        Number of the first position.
+    cells
+        Written.
+    """
+    for place in range(keys.size):
+        key = keys[place]
+        cells.group[place] = key >> (12 + item_bits)
+        cells.item[place] = (key >> 12) & ((1 << item_bits) - 1)
+        cells.position[place] = ((key >> 6) & 63) - first_position
+        cells.above[place] = max((key & 63) - first_position, 0)
+        cells.displays[place] = counts[place, 0]
+        cells.clicks[place] = counts[place, 1]
+        cells.examined[place] = counts[place, 2]
+        cells.last_clicks[place] = counts[place, 3]
+
+
+@compiled
 def _merge(
     keys: Indices,
     counts: NDArray[np.int32],
@@ -230,10 +290,14 @@ class _KeyCounts(NamedTuple):
 
     @classmethod
     def of_events(cls, events: Indices) -> "_KeyCounts":
-        """Add up events, which are sorted in place."""
-        events.sort()
+        """Add up events; their array is overwritten."""
         keys, counts = np.empty(events.size, dtype=np.int64), np.empty((events.size, 4), dtype=np.int32)
-        n_keys = _count_events(events, keys, counts)
+        ordered, other = events, keys
+        ends = np.empty(1 << _DIGIT_BITS, dtype=np.int64)
+        for shift in range(3, int(events.max(initial=0)).bit_length(), _DIGIT_BITS):
+            if _sort_by_digit(ordered, shift, ends, other):
+                ordered, other = other, ordered
+        n_keys = _count_events(ordered, keys, counts)
         return cls(keys[:n_keys], counts[:n_keys])
 
     @classmethod
@@ -398,13 +462,20 @@ class VisitTable:
         self._n_events = n_events
         return masks
 
-    def cells(self, group_rank: Indices | None = None, item_rank: Indices | None = None) -> VisitCells:
+    def cells(
+        self,
+        group_rank: Indices | None = None,
+        item_rank: Indices | None = None,
+        first_position: int = 0,
+    ) -> VisitCells:
         """Return the counts, sorted by group, item, position and last click above; the table is empty then.
 
         Parameters
         ----------
         group_rank, item_rank
             Numbers that replace those of the groups and items, each another one; by default they stay.
+        first_position
+            Number of the first position, which is 0 in the cells.
         """
         groups = np.arange(len(self._by_clicks)) if group_rank is None else group_rank
         items = np.zeros(0, dtype=np.int64) if item_rank is None else item_rank
@@ -416,16 +487,13 @@ class VisitTable:
             events = self._events[: self._n_events]
             _renumber(events, groups, items, item_bits)
             counted = _KeyCounts.of_events(events)
-        self._events, self._n_events, self._counted = self._events[:0], 0, _NOTHING
+        self._events, self._n_events, self._counted = np.zeros(0, dtype=np.int64), 0, _NOTHING
         keys, counts = counted.plus(self._dense_counts(groups, items, item_bits))
-        self._dense = self._dense[:0]
-        return VisitCells(
-            keys >> (12 + item_bits),
-            (keys >> 12) & ((1 << item_bits) - 1),
-            (keys >> 6) & 63,
-            keys & 63,
-            *(counts[:, column].astype(np.float64) for column in range(4)),
-        )
+        self._dense = np.zeros(0, dtype=np.int32)
+        integers = (np.empty(keys.size, dtype=np.int64) for _ in range(4))
+        cells = VisitCells(*integers, *(np.empty(keys.size) for _ in range(4)))
+        _split_keys(keys, counts, item_bits, first_position, cells)
+        return cells
 
     def visits(self) -> tuple[Indices, Indices, Floats]:
         """Return group and number of clicks, and how many visits have them, shape (V,) each."""
@@ -438,13 +506,10 @@ class VisitTable:
 
     def _reserve(self, n_groups: int, n_items: int, n_positions: int, n_rows: int) -> None:
         """Make room for groups, items and positions, and for as many events as there are rows."""
-        if self._n_events > MAX_EVENTS:
+        if self._n_events + n_rows > self._events.size:
             self._count_events()
-        size = self._n_events + n_rows
-        if size > self._events.size:
-            events = np.empty(max(size, int(_GROWTH * self._events.size)), dtype=np.int64)
-            events[: self._n_events] = self._events[: self._n_events]
-            self._events = events
+            if n_rows > self._events.size:
+                self._events = np.empty(max(n_rows, MAX_EVENTS), dtype=np.int64)
         if n_groups > len(self._by_clicks):
             more = n_groups - len(self._by_clicks)
             self._by_clicks = np.pad(self._by_clicks, ((0, more), (0, 0)))

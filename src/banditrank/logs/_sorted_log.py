@@ -447,7 +447,7 @@ class _Stream:
         periods, group_period = np.unique(groups[:, 1], return_inverse=True)
         n_types = len(type_values)
         order = (group_period.ravel() * N_FOLDS + group_fold) * n_types + group_type  # that of a cube
-        found = self._table.cells(order, item_of)
+        found = self._table.cells(order, item_of, first)
         ranks = np.arange(int(order.max()) + 1)  # a look-up is faster than a division for each cell
         nothing = np.zeros(found.group.size)
         cells = CubeCells(
@@ -455,8 +455,8 @@ class _Stream:
             fold=(ranks // n_types % N_FOLDS)[found.group],
             user_type=(ranks % n_types)[found.group],
             item=found.item,
-            position=found.position - first,
-            above=np.maximum(found.above - first, 0),
+            position=found.position,
+            above=found.above,
             displays=found.displays,
             clicks=found.clicks,
             examined=found.examined,
