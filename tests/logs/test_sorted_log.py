@@ -18,6 +18,8 @@ USERS = LOG.assign(user_id=LOG["session"] // 3)
 
 HOURS = pd.to_timedelta((LOG["session"] - 1000) * 400, unit="m")
 TIMES = LOG.assign(ts=pd.Timestamp("2026-01-31 21:45") + HOURS)
+ITEMS = pd.Categorical(LOG["item"], categories=["a", *sorted(LOG["item"].unique()), "z"])
+SEGMENTS = pd.Categorical(LOG["segment"], categories=["a", *sorted(LOG["segment"].unique()), "z"])
 MIDNIGHT = pd.Timestamp("2026-02-28 23:59:58") + pd.to_timedelta(LOG["position"], unit="s")
 
 
@@ -52,6 +54,7 @@ SUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = {
     "a first position": (LOG, None, {"first_position": 1}),
     "boolean clicks": (LOG.astype({"clicked": bool}), None, {}),
     "numbered items": (LOG.assign(item=LOG["item"].str[5:].astype(int)), None, {}),
+    "categories that are not used": (LOG.assign(item=ITEMS, segment=SEGMENTS), None, {}),
     "one user type": (LOG, LogColumns(user_type=""), {}),
     "two columns of the user type": (MANY, LogColumns(user_type=["segment", "country"]), {}),
     "users": (USERS, None, {}),

@@ -761,8 +761,12 @@ def aggregate_lists(lists: CubeLists) -> CubeLists:
     if not lists.fold.size:
         return lists
     keys = np.column_stack([lists.fold, lists.user_type, lists.clicks, lists.items])
-    distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
-    visits = np.bincount(inverse.ravel(), lists.visits, len(distinct)).astype(np.float64, copy=False)
+    order = np.lexsort(keys.T[::-1])  # faster than np.unique, which compares whole rows
+    keys = keys[order]
+    is_first = np.ones(order.size, dtype=np.bool_)
+    is_first[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+    distinct = keys[is_first]
+    visits = np.bincount(np.cumsum(is_first) - 1, lists.visits[order]).astype(np.float64, copy=False)
     return CubeLists(
         distinct[:, 0], distinct[:, 1], np.ascontiguousarray(distinct[:, 3:]), distinct[:, 2], visits
     )

@@ -6,7 +6,7 @@ click also depend on the last click above. They are appended to a list of events
 added up at the end, or when the list is long.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,13 @@ class VisitCells(NamedTuple):
     clicks: Floats
     examined: Floats
     last_clicks: Floats
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that is read-only, as arrays of Arrow are: compiled code has a version for each kind."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 @compiled
@@ -227,6 +234,43 @@ def _renumber(events: Indices, groups: Indices, items: Indices, item_bits: int) 
 
 
 @compiled
+def _list_displays(
+    dense: NDArray[np.int32],
+    group_order: Indices,
+    item_order: Indices,
+    groups: Indices,
+    items: Indices,
+    item_bits: int,
+    keys: Indices,
+    counts: NDArray[np.int32],
+) -> None:
+    """Write the keys and counts of displays that were examined and not clicked, sorted by key.
+
+    Parameters
+    ----------
+    dense
+        Displays, shape (G, M, K).
+    group_order, item_order
+        Groups and items in the order of their new numbers.
+    groups, items
+        New numbers.
+    item_bits
+        Number of bits for the new number of an item.
+    keys, counts
+        Shapes (C,) and (C, 4), written; counts are 0 before.
+    """
+    place = 0
+    for group in group_order:
+        for item in item_order:
+            for position in range(dense.shape[2]):
+                displays = dense[group, item, position]
+                if displays:
+                    keys[place] = (((groups[group] << item_bits) | items[item]) << 12) | (position << 6)
+                    counts[place, 0] = counts[place, 2] = displays
+                    place += 1
+
+
+@compiled
 def _split_keys(
     keys: Indices, counts: NDArray[np.int32], item_bits: int, first_position: int, cells: VisitCells
 ) -> None:
@@ -300,13 +344,6 @@ class _KeyCounts(NamedTuple):
         n_keys = _count_events(ordered, keys, counts)
         return cls(keys[:n_keys], counts[:n_keys])
 
-    @classmethod
-    def of_displays(cls, keys: Indices, displays: NDArray[np.int32]) -> "_KeyCounts":
-        """Return the counts of displays that were examined and not clicked."""
-        counts = np.zeros((keys.size, 4), dtype=np.int32)
-        counts[:, 0] = counts[:, 2] = displays
-        return cls(keys, counts)
-
     def renumbered(self, groups: Indices, items: Indices, item_bits: int) -> "_KeyCounts":
         """Return the counts with other numbers of groups and items; see `_renumber`."""
         keys = self.keys << 3
@@ -355,6 +392,23 @@ def find_visits(sessions: Indices, types: Codes, users: Indices, periods: Indice
             return -1
     starts[n_visits] = sessions.size
     return n_visits
+
+
+@compiled
+def look_up(codes: Codes, indices: Codes, values: Codes) -> None:
+    """Write the code of each index.
+
+    Parameters
+    ----------
+    codes
+        By index.
+    indices
+        Shape (n,).
+    values
+        Shape (n,), written.
+    """
+    for place in range(values.size):
+        values[place] = codes[np.uint32(indices[place])]
 
 
 @compiled
@@ -447,9 +501,7 @@ class VisitTable:
         n_events = _add_visits(
             starts,
             groups,
-            items,
-            positions,
-            clicked,
+            *map(read_only, (items, positions, clicked)),
             self._dense,
             *self._shape[1:],
             self._events,
@@ -541,17 +593,11 @@ class VisitTable:
         """Return the counts of the dense array; see `_renumber` for the arguments."""
         if not self._dense.size:
             return _NOTHING
+        n_groups, n_items, _ = self._shape
+        groups = np.arange(n_groups) if groups is None else groups[:n_groups]
+        items = np.arange(n_items) if items is None or not items.size else items[:n_items]
+        n_cells = np.count_nonzero(self._dense)
+        keys, counts = np.empty(n_cells, dtype=np.int64), np.zeros((n_cells, 4), dtype=np.int32)
         dense = self._dense.reshape(self._shape)
-        group_order, item_order = np.arange(self._shape[0]), np.arange(self._shape[1])
-        if groups is not None and items is not None:  # in the order of the new numbers
-            group_order = np.argsort(groups)
-            item_order = np.argsort(items) if items.size else item_order
-            dense = dense[group_order][:, item_order]
-        used = np.flatnonzero(dense)
-        of_group, of_item, position = np.unravel_index(used, dense.shape)
-        group, item = group_order[of_group], item_order[of_item]
-        if groups is not None and items is not None:
-            group, item = groups[group], items[item] if items.size else item
-        return _KeyCounts.of_displays(
-            (((group << item_bits) | item) << 12) | (position << 6), dense.ravel()[used]
-        )
+        _list_displays(dense, np.argsort(groups), np.argsort(items), groups, items, item_bits, keys, counts)
+        return _KeyCounts(keys, counts)

@@ -9,7 +9,8 @@ value, a position twice, a visit that comes back) it gives up, and the queries c
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeAlias
+from itertools import compress
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ from banditrank.counts._visit_table import (
     find_visits,
     hash_numbers,
     hash_texts,
+    look_up,
+    read_only,
 )
 from banditrank.logs._count_queries import FOLD_HASH, MODULUS, SAMPLE_BUCKETS, SAMPLE_HASH, HashParameters
 from banditrank.logs._engines.base import OnProgress
@@ -43,6 +46,8 @@ Indices = NDArray[np.int64]
 
 PeriodNumbers: TypeAlias = Callable[[Indices], Indices]
 """Returns the numbers of the periods of times."""
+
+_Name = TypeVar("_Name")
 
 MIN_ROWS = 200_000
 """Number of rows from which on files are counted in one pass: below, a query is as fast."""
@@ -223,6 +228,7 @@ class _Stream:
         self._max_lists = max_lists
         self._codes: dict[str, _Names] = {name: _Names() for name in named}
         self._dictionaries: dict[str, tuple[Any, Codes]] = {}  # the last one of each column, with its codes
+        self._values: dict[str, Codes] = {}  # see `_encode`
         self._combinations = _Names()  # of the values of the user type
         self._table = VisitTable()
         self._groups: list[tuple[int, int, int]] = []  # user type, period and fold of each
@@ -278,7 +284,7 @@ class _Stream:
         """Return the first row of each visit and the end of the last one."""
         if self._starts.size <= rows.session.size:
             self._starts = np.zeros(rows.session.size + 1, dtype=np.int64)
-        n_visits = find_visits(rows.session, rows.user_type, rows.user, rows.period, self._starts)
+        n_visits = find_visits(*map(read_only, rows[:4]), self._starts)
         if n_visits < 0:
             raise _Unsuitable  # a visit of two types, users or periods
         return self._starts[: n_visits + 1]
@@ -336,7 +342,7 @@ class _Stream:
         )
 
     def _encode(self, batch: Any, name: str) -> Codes:
-        """Return the codes of the values of a column."""
+        """Return the codes of the values of a column, in an array that is reused."""
         column = batch.column(name)
         if column.null_count:
             raise _Unsuitable
@@ -347,7 +353,12 @@ class _Stream:
             codes = self._codes[name].codes_of(column.dictionary.to_pylist())
             previous = column.dictionary, codes.astype(np.int32)
             self._dictionaries[name] = previous
-        return previous[1].take(np.asarray(column.indices), mode="clip")  # indices are valid: no check
+        values = self._values.get(name)
+        if values is None or values.size < len(column):
+            self._values[name] = values = np.empty(len(column), dtype=np.int32)
+        values = values[: len(column)]
+        look_up(previous[1], _small_integers(column.indices), values)
+        return values
 
     def _combine(self, columns: Sequence[Codes]) -> Codes:
         """Return the codes of the combinations of several columns."""
@@ -444,17 +455,22 @@ class _Stream:
         items, item_of = self._codes[self._columns["item"]].sort()
         groups = np.array(self._groups, dtype=np.int64)  # (G, 3)
         group_type, group_fold = type_of[groups[:, 0]], groups[:, 2]
+        type_values, number = _drop_unused(type_values, group_type)
+        group_type = number[group_type]
         periods, group_period = np.unique(groups[:, 1], return_inverse=True)
         n_types = len(type_values)
         order = (group_period.ravel() * N_FOLDS + group_fold) * n_types + group_type  # that of a cube
         found = self._table.cells(order, item_of, first)
+        n_names = len(items)
+        items, number = _drop_unused(items, found.item)
+        item_of = number[item_of]
         ranks = np.arange(int(order.max()) + 1)  # a look-up is faster than a division for each cell
         nothing = np.zeros(found.group.size)
         cells = CubeCells(
             period=(ranks // (N_FOLDS * n_types))[found.group],
             fold=(ranks // n_types % N_FOLDS)[found.group],
             user_type=(ranks % n_types)[found.group],
-            item=found.item,
+            item=found.item if len(items) == n_names else number[found.item],
             position=found.position,
             above=found.above,
             displays=found.displays,
@@ -510,6 +526,13 @@ class _Stream:
         ordered = sorted(values)
         index = {value: number for number, value in enumerate(ordered)}
         return tuple(ordered), np.array([index[value] for value in values], dtype=np.int64)
+
+
+def _drop_unused(names: tuple[_Name, ...], used: Indices) -> tuple[tuple[_Name, ...], Indices]:
+    """Return the names whose numbers are used, and a new number for each: dictionaries may hold other ones."""
+    is_used = np.zeros(len(names), dtype=np.bool_)
+    is_used[used] = True
+    return tuple(compress(names, is_used)), np.cumsum(is_used) - 1
 
 
 def _check_contiguous(sessions: Any) -> None:
