@@ -6,7 +6,7 @@ click also depend on the last click above. They are appended to a list of events
 added up at the end, or when the list is long.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from banditrank._compilation import compiled
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Codes = NDArray[np.int32]
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 MAX_GROUPS, MAX_ITEMS = 2**20, 2**28
 """Maximum numbers of groups and items: with position and last click above they are one 60-bit key."""
@@ -57,7 +58,7 @@ class VisitCells(NamedTuple):
     last_clicks: Floats
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
     """Return a view that is read-only, as arrays of Arrow are: compiled code has a version for each kind."""
     view = array.view()
     view.flags.writeable = False
@@ -133,10 +134,6 @@ def _add_visits(
         group = groups[visit]
         by_clicks[group, n_clicks] += 1
         first_cell = group * n_items * n_positions
-        if is_dense and not mask:
-            for row in range(begin, end):
-                dense[np.uint64(first_cell + items[row] * n_positions + positions[row])] += 1
-            continue
         first, last = MAX_ROWS_OF_VISIT, MAX_ROWS_OF_VISIT
         if mask:
             first, last = _bit_length(mask & -mask) - 1, _bit_length(mask) - 1
@@ -184,32 +181,6 @@ def _sort_by_digit(events: Indices, shift: int, ends: Indices, ordered: Indices)
         ordered[ends[digit]] = event
         ends[digit] += 1
     return True
-
-
-@compiled
-def _count_events(events: Indices, keys: Indices, counts: NDArray[np.int32]) -> int:
-    """Write the distinct keys of sorted events and their counts; return the number of keys.
-
-    Parameters
-    ----------
-    events
-        Shape (n,).
-    keys, counts
-        Shapes (n,) and (n, 4), written; keys may be the array of the events.
-    """
-    n_keys = 0
-    for event in events:
-        key = event >> 3
-        if n_keys == 0 or keys[n_keys - 1] != key:
-            keys[n_keys] = key
-            for column in range(4):
-                counts[n_keys, column] = 0
-            n_keys += 1
-        counts[n_keys - 1, 0] += 1
-        counts[n_keys - 1, 1] += event & _CLICKED
-        counts[n_keys - 1, 2] += (event & _EXAMINED) >> 1
-        counts[n_keys - 1, 3] += (event & _LAST) >> 2
-    return n_keys
 
 
 @compiled
@@ -326,23 +297,39 @@ def _merge(
     return n_keys
 
 
+@compiled
+def _merge_events(
+    keys: Indices,
+    counts: NDArray[np.int32],
+    events: Indices,
+    merged_keys: Indices,
+    merged_counts: NDArray[np.int32],
+) -> int:
+    """Write the sum of a table with sorted keys and of sorted events; return its number of keys."""
+    place = n_keys = first = 0
+    while place < keys.size or first < events.size:
+        is_counted = place < keys.size and (first == events.size or keys[place] <= events[first] >> 3)
+        key = keys[place] if is_counted else events[first] >> 3
+        merged_keys[n_keys] = key
+        for column in range(4):
+            merged_counts[n_keys, column] = counts[place, column] if is_counted else 0
+        place += is_counted
+        while first < events.size and events[first] >> 3 == key:
+            event = events[first]
+            merged_counts[n_keys, 0] += 1
+            merged_counts[n_keys, 1] += event & _CLICKED
+            merged_counts[n_keys, 2] += (event & _EXAMINED) >> 1
+            merged_counts[n_keys, 3] += (event & _LAST) >> 2
+            first += 1
+        n_keys += 1
+    return n_keys
+
+
 class _KeyCounts(NamedTuple):
     """Counts of displays, clicks, examined displays and last clicks by key, sorted by key."""
 
     keys: Indices  # (C,)
     counts: NDArray[np.int32]  # (C, 4)
-
-    @classmethod
-    def of_events(cls, events: Indices) -> "_KeyCounts":
-        """Add up events; their array is overwritten."""
-        keys, counts = np.empty(events.size, dtype=np.int64), np.empty((events.size, 4), dtype=np.int32)
-        ordered, other = events, keys
-        ends = np.empty(1 << _DIGIT_BITS, dtype=np.int64)
-        for shift in range(3, int(events.max(initial=0)).bit_length(), _DIGIT_BITS):
-            if _sort_by_digit(ordered, shift, ends, other):
-                ordered, other = other, ordered
-        n_keys = _count_events(ordered, keys, counts)
-        return cls(keys[:n_keys], counts[:n_keys])
 
     def renumbered(self, groups: Indices, items: Indices, item_bits: int) -> "_KeyCounts":
         """Return the counts with other numbers of groups and items; see `_renumber`."""
@@ -359,6 +346,18 @@ class _KeyCounts(NamedTuple):
         size = self.keys.size + other.keys.size
         keys, counts = np.empty(size, dtype=np.int64), np.empty((size, 4), dtype=np.int32)
         n_keys = _merge(*self, *other, keys, counts)
+        return _KeyCounts(keys[:n_keys], counts[:n_keys])
+
+    def plus_events(self, events: Indices) -> "_KeyCounts":
+        """Return the counts with those of events, whose array is overwritten."""
+        ordered, other = events, np.empty(events.size, dtype=np.int64)
+        ends = np.empty(1 << _DIGIT_BITS, dtype=np.int64)
+        for shift in range(3, int(events.max(initial=0)).bit_length(), _DIGIT_BITS):
+            if _sort_by_digit(ordered, shift, ends, other):
+                ordered, other = other, ordered
+        size = self.keys.size + events.size
+        keys, counts = np.empty(size, dtype=np.int64), np.empty((size, 4), dtype=np.int32)
+        n_keys = _merge_events(*self, ordered, keys, counts)
         return _KeyCounts(keys[:n_keys], counts[:n_keys])
 
 
@@ -395,7 +394,7 @@ def find_visits(sessions: Indices, types: Codes, users: Indices, periods: Indice
 
 
 @compiled
-def look_up(codes: Codes, indices: Codes, values: Codes) -> None:
+def look_up(codes: Codes, indices: NDArray[np.uint32], values: Codes) -> None:
     """Write the code of each index.
 
     Parameters
@@ -403,12 +402,12 @@ def look_up(codes: Codes, indices: Codes, values: Codes) -> None:
     codes
         By index.
     indices
-        Shape (n,).
+        Valid indices of codes, shape (n,).
     values
         Shape (n,), written.
     """
     for place in range(values.size):
-        values[place] = codes[np.uint32(indices[place])]
+        values[place] = codes[indices[place]]
 
 
 @compiled
@@ -494,14 +493,16 @@ class VisitTable:
         items, positions, clicked
             Item and position, from 0 (up to 62), and whether it was clicked, of each row, shape (R,).
         """
-        masks = np.zeros(groups.size, dtype=np.int64)
+        masks = np.empty(groups.size, dtype=np.int64)
         if not groups.size:
             return masks
         self._reserve(int(groups.max()) + 1, int(items.max()) + 1, int(positions.max()) + 1, items.size)
         n_events = _add_visits(
             starts,
             groups,
-            *map(read_only, (items, positions, clicked)),
+            read_only(items),
+            read_only(positions),
+            read_only(clicked),
             self._dense,
             *self._shape[1:],
             self._events,
@@ -532,18 +533,17 @@ class VisitTable:
         groups = np.arange(len(self._by_clicks)) if group_rank is None else group_rank
         items = np.zeros(0, dtype=np.int64) if item_rank is None else item_rank
         item_bits = (items.size - 1 if items.size else MAX_ITEMS - 1).bit_length()
+        counted = self._dense_counts(groups, items, item_bits)
         if self._counted.keys.size:
-            self._count_events()
-            counted = self._counted.renumbered(groups, items, item_bits)
-        else:
-            events = self._events[: self._n_events]
-            _renumber(events, groups, items, item_bits)
-            counted = _KeyCounts.of_events(events)
+            counted = counted.plus(self._counted.renumbered(groups, items, item_bits))
+        events = self._events[: self._n_events]
+        _renumber(events, groups, items, item_bits)
+        keys, counts = counted.plus_events(events)
+        del counted, events
         self._events, self._n_events, self._counted = np.zeros(0, dtype=np.int64), 0, _NOTHING
-        keys, counts = counted.plus(self._dense_counts(groups, items, item_bits))
         self._dense = np.zeros(0, dtype=np.int32)
-        integers = (np.empty(keys.size, dtype=np.int64) for _ in range(4))
-        cells = VisitCells(*integers, *(np.empty(keys.size) for _ in range(4)))
+        group, item, position, above = (np.empty(keys.size, dtype=np.int64) for _ in range(4))
+        cells = VisitCells(group, item, position, above, *(np.empty(keys.size) for _ in range(4)))
         _split_keys(keys, counts, item_bits, first_position, cells)
         return cells
 
@@ -584,7 +584,7 @@ class VisitTable:
 
     def _count_events(self) -> None:
         """Add up the events."""
-        self._counted = self._counted.plus(_KeyCounts.of_events(self._events[: self._n_events]))
+        self._counted = self._counted.plus_events(self._events[: self._n_events])
         self._n_events = 0
 
     def _dense_counts(

@@ -176,14 +176,15 @@ class _Visits(NamedTuple):
 
     def split_last(self) -> tuple["_Visits", "_Visits"]:
         """Return the visits before the last one, and a copy of the last one."""
-        begin, end = self.starts[-2:].tolist()
+        starts, groups, buckets, *rows = self
+        begin, end = starts[-2:].tolist()
         last = _Visits(
             np.array([0, end - begin]),
-            self.groups[-1:],
-            self.buckets[-1:],
-            *(column[begin:end].copy() for column in self[3:]),
+            groups[-1:].copy(),
+            buckets[-1:].copy(),
+            *(column[begin:end].copy() for column in rows),
         )
-        return self._replace(starts=self.starts[:-1], groups=self.groups[:-1], buckets=self.buckets[:-1]), last
+        return _Visits(starts[:-1], groups[:-1], buckets[:-1], *rows), last
 
     def extended(self, rows: _Rows, n_rows: int) -> "_Visits":
         """Return the last visit with more rows, the first ones of a batch."""
@@ -284,7 +285,13 @@ class _Stream:
         """Return the first row of each visit and the end of the last one."""
         if self._starts.size <= rows.session.size:
             self._starts = np.zeros(rows.session.size + 1, dtype=np.int64)
-        n_visits = find_visits(*map(read_only, rows[:4]), self._starts)
+        n_visits = find_visits(
+            read_only(rows.session),
+            read_only(rows.user_type),
+            read_only(rows.user),
+            read_only(rows.period),
+            self._starts,
+        )
         if n_visits < 0:
             raise _Unsuitable  # a visit of two types, users or periods
         return self._starts[: n_visits + 1]
@@ -301,16 +308,12 @@ class _Stream:
                         batch_size=_BATCH_ROWS, row_groups=[number], columns=wanted, use_threads=False
                     )
 
-    def _read(self, batch: Any) -> _Rows:  # noqa: C901 - a line a rule
+    def _read(self, batch: Any) -> _Rows:
         """Return the columns of a batch, most of which are not copied."""
         for role, name in self._columns.items():
             if (role != "time" or self._period_numbers is not None) and batch.column(name).null_count:
                 raise _Unsuitable
-        codes = np.zeros(batch.num_rows, dtype=np.int32)
-        if len(self._types) == 1:
-            codes = self._encode(batch, self._types[0])
-        elif self._types:
-            codes = self._combine([self._encode(batch, name) for name in self._types])
+        codes = [self._encode(batch, name) for name in self._types]
         position = _small_integers(batch.column(self._columns["position"]))
         low, high = int(position.min()), int(position.max())
         if low < self._limits[0] or high > self._limits[1]:
@@ -332,7 +335,7 @@ class _Stream:
             period = self._period_numbers(_epoch_seconds(batch.column(self._columns["time"])))
         return _Rows(
             _hash_texts(sessions) if is_text else _integers(sessions),
-            codes,
+            codes[0] if len(codes) == 1 else self._combine(codes, batch.num_rows),
             user,
             period,
             self._encode(batch, self._columns["item"]),
@@ -357,12 +360,17 @@ class _Stream:
         if values is None or values.size < len(column):
             self._values[name] = values = np.empty(len(column), dtype=np.int32)
         values = values[: len(column)]
-        look_up(previous[1], _small_integers(column.indices), values)
+        indices = _small_integers(column.indices).view(np.uint32)
+        if int(indices.max(initial=0)) >= previous[1].size:
+            raise _Unsuitable  # a damaged file
+        look_up(previous[1], indices, values)
         return values
 
-    def _combine(self, columns: Sequence[Codes]) -> Codes:
-        """Return the codes of the combinations of several columns."""
-        combined = np.zeros(columns[0].size, dtype=np.int64)
+    def _combine(self, columns: Sequence[Codes], n_rows: int) -> Codes:
+        """Return the codes of the combinations of several columns, or of none."""
+        if not columns:
+            return np.zeros(n_rows, dtype=np.int32)
+        combined = np.zeros(n_rows, dtype=np.int64)
         for codes in columns:
             combined = (combined << 12) | codes
             if int(codes.max(initial=0)) >= 1 << 12:
@@ -529,7 +537,7 @@ class _Stream:
 
 
 def _drop_unused(names: tuple[_Name, ...], used: Indices) -> tuple[tuple[_Name, ...], Indices]:
-    """Return the names whose numbers are used, and a new number for each: dictionaries may hold other ones."""
+    """Return the names whose numbers are used, and new numbers: dictionaries may hold other names."""
     is_used = np.zeros(len(names), dtype=np.bool_)
     is_used[used] = True
     return tuple(compress(names, is_used)), np.cumsum(is_used) - 1
@@ -609,8 +617,8 @@ class _ListSample:
         buckets: Indices,
         groups: Indices,
         masks: Indices,
-        items: Indices,
-        positions: Indices,
+        items: Codes,
+        positions: Codes,
         starts: Indices,
     ) -> None:
         """Add the lists of visits that may be in the sample of a log with ``n_visits`` visits or more."""
