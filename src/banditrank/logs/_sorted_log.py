@@ -313,7 +313,6 @@ class _Stream:
         for role, name in self._columns.items():
             if (role != "time" or self._period_numbers is not None) and batch.column(name).null_count:
                 raise _Unsuitable
-        codes = [self._encode(batch, name) for name in self._types]
         position = _small_integers(batch.column(self._columns["position"]))
         low, high = int(position.min()), int(position.max())
         if low < self._limits[0] or high > self._limits[1]:
@@ -327,7 +326,8 @@ class _Stream:
         if not is_text and not str(sessions.type).startswith(("int", "uint")):
             raise _Unsuitable
         if self._unfinished is None:
-            _check_contiguous(sessions)
+            _check_contiguous(sessions)  # before compiled code is loaded
+        codes = [self._encode(batch, name) for name in self._types]
         user = period = _NO_VALUES
         if "user" in self._columns:
             user = _integers(batch.column(self._columns["user"]))
