@@ -16,6 +16,9 @@ import pytest
 from helpers.command_line import check_refusal, run
 from helpers.live import wait_until
 
+from banditrank.service._server import server_config
+from banditrank.service._settings import Settings
+
 PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 COUNTED = 'banditrank_requests_total{operation="feedback",status="200"} 20.0'
@@ -61,6 +64,7 @@ def test_it_serves_and_stops_gracefully(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with serving(tmp_path, "--workers", workers, "--log-requests") as (address, process):
+        wait_until(lambda: said(tmp_path, "service started") == int(workers))
         assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 201
         for _ in range(20):  # on separate connections, so that all workers have some
             shown = HTTP.post(f"{address}/v1/surfaces/ads/rankings", json={"user_type": "everybody"}).json()
@@ -71,13 +75,18 @@ def test_it_serves_and_stops_gracefully(
         process.send_signal(signal.SIGTERM)
         assert process.wait(MAX_WAIT_SECONDS) in (0, -signal.SIGTERM)
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-    said = [line["message"] for line in lines]
-    assert said.count("service started") == said.count("service stopped") == int(workers)
+    messages = [line["message"] for line in lines]
+    assert messages.count("service started") == messages.count("service stopped") == int(workers)
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
     assert next(line["address"] for line in lines if line["message"] == "service listening") == address
     assert sum(line.get("operation") == "feedback" for line in lines) == 20
     assert (tmp_path / "banditrank.db").exists()
     assert not list(tmp_path.glob("banditrank-*")), "shared metrics are left behind"
+
+
+def test_workers_that_start_slowly_are_not_replaced() -> None:
+    # Importing takes a second on an idle machine, and more than ten beside eight busy processes.
+    assert server_config("x", Settings()).timeout_worker_healthcheck >= 60
 
 
 def test_workers_stop_if_their_parent_is_killed(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ from banditrank.service._settings import Settings
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 75  # longer than proxies, so that they close idle connections
 _SHUTDOWN_SECONDS = 10  # for requests in progress
+# After which a worker that does not answer is replaced. Five seconds by default, which workers take to start
+# on a slow or busy machine: they would be replaced for ever.
+_HEALTH_CHECK_SECONDS = 60
 _SWITCH_SECONDS = 0.0005  # so that the commit thread soon gets the interpreter lock
 
 
@@ -91,6 +94,7 @@ def server_config(
         ws="none",
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=_HEALTH_CHECK_SECONDS,
     )
 
 
