@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers.click_logs import assert_same_cube, draw_visits
 
 from banditrank import InvalidInputError
 from banditrank.counts import _visit_table
 from banditrank.logs import LogColumns, _sorted_log, count_log
+from banditrank.logs._count_queries import QueryError
 
 LOG = draw_visits(400, seed=2).drop(columns=["ts", "user_id"])
 MANY = LOG.assign(country=np.where(LOG["session"] % 3 == 0, "de", "fr"))
@@ -75,6 +78,11 @@ UNSUITABLE: dict[str, tuple[pd.DataFrame, LogColumns | None, dict[str, Any]]] = 
     "visits that are not contiguous": (LOG.sort_values(["position", "session"]), None, {}),
     "a visit that comes back": (pd.concat([LOG[2:], LOG[:2]]), None, {}),
     "a position twice": (LOG.assign(position=LOG["position"].where(LOG["session"] > 1005, 2)), None, {}),
+    "a session without characters": (
+        LOG.astype({"session": str}).replace({"session": {"1005": ""}}),
+        None,
+        {},
+    ),
     "an item twice": (LOG.assign(item=LOG["item"].replace("item-2", "item-1")), None, {}),
     "a missing item": (LOG.assign(item=LOG["item"].replace("item-2", None)), None, {}),
     "a missing session": (LOG.assign(session=LOG["session"].where(LOG["session"] > 1005)), None, {}),
@@ -122,6 +130,61 @@ def test_files_and_large_tables_are_counted_alike(
     monkeypatch.setattr(_visit_table, "MAX_DENSE_SIZE", max_dense_size)
     monkeypatch.setattr(_visit_table, "MAX_EVENTS", 50)
     assert is_counted_in_one_pass(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("column", ["item", "session", "segment"])
+def test_files_whose_names_differ_in_type_are_counted_by_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    log = LOG.assign(item=LOG["item"].str[5:].astype(int), segment=1)
+    log[:202].to_parquet(tmp_path / "0.parquet")
+    log[202:].astype({column: str}).to_parquet(tmp_path / "1.parquet")
+    assert not is_counted_in_one_pass(tmp_path, monkeypatch)
+
+
+def test_a_column_that_paths_replace_is_counted_by_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "segment=x").mkdir()
+    LOG.to_parquet(tmp_path / "segment=x" / "log.parquet")
+    assert not is_counted_in_one_pass(tmp_path / "segment=x", monkeypatch)
+
+
+def test_a_column_that_is_twice_in_a_file_is_counted_by_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.Table.from_pandas(LOG, preserve_index=False)
+    pq.write_table(table.append_column("item", table["segment"]), tmp_path / "log.parquet")
+    assert not is_counted_in_one_pass(tmp_path / "log.parquet", monkeypatch)
+
+
+@pytest.mark.parametrize("column", ["item", "session", "segment"])
+def test_text_that_is_not_utf_8_is_an_error_of_the_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    table = pa.Table.from_pandas(LOG.astype({"session": str}), preserve_index=False)
+    content = pa.array([b"\xff", *(text.encode() for text in table[column].to_pylist()[1:])])
+    text = pa.Array.from_buffers(pa.string(), len(content), content.buffers())
+    number = table.column_names.index(column)
+    pq.write_table(table.set_column(number, column, text), tmp_path / "log.parquet")
+    monkeypatch.setattr(_sorted_log, "MIN_ROWS", 1)
+    with pytest.raises(QueryError, match="not valid UTF8"):
+        count_log(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize(("max_numbers", "is_suitable"), [(2**19, False), (2**24, True)])
+def test_a_log_of_many_periods_and_many_user_types_is_left_to_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_numbers: int, *, is_suitable: bool
+) -> None:
+    visits = np.arange(300).repeat(2)  # an hour and a user type of its own each
+    log = pd.DataFrame({"session": visits, "position": np.tile([1, 2], 300), "clicked": 0})
+    log = log.assign(item=log["position"], segment=visits, ts=pd.Timestamp(0) + pd.to_timedelta(visits, "h"))
+    log.to_parquet(tmp_path / "log.parquet")
+    monkeypatch.setattr(_sorted_log, "_MAX_NUMBERS", max_numbers)
+    columns = LogColumns(time="ts")
+    assert is_suitable == is_counted_in_one_pass(
+        tmp_path / "log.parquet", monkeypatch, columns, period="hour"
+    )
 
 
 def test_progress_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

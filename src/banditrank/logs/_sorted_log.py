@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import compress
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -56,6 +57,7 @@ _MAX_ROWS = 2**31 - 1
 _MAX_CHANGES = 0.75  # share of rows that are followed by one of another visit
 _BATCH_ROWS = 2**17
 _MAX_FINISHED = 2**10  # visits that are added together
+_MAX_NUMBERS = 2**24  # of groups, with gaps: 128 MB
 _ROLES = {"item", "position", "clicked", "session", "user", "time"}
 _NO_VALUES = np.zeros(0, dtype=np.int64)
 _NAMED_KINDS = ("text", "integer", "boolean")
@@ -142,7 +144,7 @@ def count_sorted_log(
 
     try:
         return _Stream(log, columns, first_position, max_lists, periods).count(on_progress)
-    except (_Unsuitable, pa.ArrowException, OSError):
+    except (_Unsuitable, pa.ArrowException, OSError, UnicodeDecodeError):
         pa.default_memory_pool().release_unused()  # the queries need the memory
         return None
 
@@ -213,6 +215,7 @@ class _Stream:
     ) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415 - heavy, and optional
 
+        self._paths = log.paths
         self._types = columns.user_types
         self._columns = columns.names
         self._period_numbers = periods
@@ -234,6 +237,7 @@ class _Stream:
         self._table = VisitTable()
         self._groups: list[tuple[int, int, int]] = []  # user type, period and fold of each
         self._numbers: dict[int, Indices] = {}  # of the groups of a period, by user type and fold
+        self._n_numbers = 0  # in all periods
         self._unfinished: _Visits | None = None  # the visit at the end of the last batch
         self._visit: tuple[int, ...] = ()  # that visit; see `_Rows.visit_of`
         self._finished: list[_Visits] = []  # visits that ended a batch, and are not added yet
@@ -248,6 +252,7 @@ class _Stream:
     def count(self, on_progress: OnProgress | None) -> SortedCounts:
         if not MIN_ROWS <= self._n_rows <= _MAX_ROWS:
             raise _Unsuitable
+        self._check_columns()
         done = 0
         for batch in _read_ahead(self._batches()):
             self._add_rows(self._read(batch))
@@ -296,11 +301,22 @@ class _Stream:
             raise _Unsuitable  # a visit of two types, users or periods
         return self._starts[: n_visits + 1]
 
+    def _check_columns(self) -> None:
+        """Raise if a column is not once in each file, is a key of a directory, or differs in type."""
+        schemas = [file.schema_arrow for file in self._files]
+        directories = {part for path in self._paths for part in Path(path).parent.parts}
+        keys = {part.partition("=")[0].lower() for part in directories if "=" in part}  # Hive: segment=a
+        for name in (*self._types, *self._columns.values()):
+            if name.lower() in keys or any(schema.names.count(name) != 1 for schema in schemas):
+                raise _Unsuitable
+        for name in (*self._codes, self._columns["session"]):
+            types = (schema.field(name).type for schema in schemas)
+            if len({getattr(one, "value_type", one) for one in types}) > 1:
+                raise _Unsuitable  # 1 and "1" are the same name
+
     def _batches(self) -> Iterator[Any]:
         wanted = [*self._types, *self._columns.values()]
         for file in self._files:
-            if not set(wanted) <= set(file.schema_arrow.names):
-                raise _Unsuitable
             with file:
                 # By row group, because batches end where dictionaries do.
                 for number in range(file.num_row_groups):
@@ -385,6 +401,8 @@ class _Stream:
         begin = starts[:-1]
         keys = rows.session[begin]
         texts = None if rows.texts is None else rows.texts.take(begin).to_pylist()
+        if texts is not None and "" in texts:
+            raise _Unsuitable  # a missing session
         self._add_keys(keys)
         folds = _hash(rows.user[begin], FOLD_HASH) if rows.user.size else _hash_visits(keys, texts, FOLD_HASH)
         types = rows.user_type[begin].astype(np.int64)
@@ -434,6 +452,9 @@ class _Stream:
         numbers = self._numbers.get(period, _NO_VALUES)
         more = int(combined.max()) + 1 - numbers.size
         if more > 0:
+            self._n_numbers += more
+            if self._n_numbers > _MAX_NUMBERS:
+                raise _Unsuitable
             numbers = np.pad(numbers, (0, more), constant_values=-1)
         groups = numbers[combined]
         if groups.min() < 0:
@@ -466,18 +487,17 @@ class _Stream:
         type_values, number = _drop_unused(type_values, group_type)
         group_type = number[group_type]
         periods, group_period = np.unique(groups[:, 1], return_inverse=True)
-        n_types = len(type_values)
-        order = (group_period.ravel() * N_FOLDS + group_fold) * n_types + group_type  # that of a cube
-        found = self._table.cells(order, item_of, first)
+        group_period = group_period.ravel()
+        order = np.lexsort((group_type, group_fold, group_period))  # that of a cube
+        found = self._table.cells(np.argsort(order), item_of, first)
         n_names = len(items)
         items, number = _drop_unused(items, found.item)
         item_of = number[item_of]
-        ranks = np.arange(int(order.max()) + 1)  # a look-up is faster than a division for each cell
         nothing = np.zeros(found.group.size)
         cells = CubeCells(
-            period=(ranks // (N_FOLDS * n_types))[found.group],
-            fold=(ranks // n_types % N_FOLDS)[found.group],
-            user_type=(ranks % n_types)[found.group],
+            period=group_period[order][found.group],
+            fold=group_fold[order][found.group],
+            user_type=group_type[order][found.group],
             item=found.item if len(items) == n_names else number[found.item],
             position=found.position,
             above=found.above,
@@ -491,9 +511,7 @@ class _Stream:
             squared_weighted_clicks=nothing,
         )
         group, n_clicks, n_visits = self._table.visits()
-        visits = CubeVisits(
-            group_period.ravel()[group], group_fold[group], group_type[group], n_clicks, n_visits
-        )
+        visits = CubeVisits(group_period[group], group_fold[group], group_type[group], n_clicks, n_visits)
         sampled = self._sample.lists(self._n_visits, width, first)
         lists = CubeLists(
             group_fold[sampled.fold],
