@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from banditrank import InvalidInputError
-from banditrank._files import atomic_write
+from banditrank._files import atomic_write, atomic_writes
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -57,6 +57,15 @@ def test_names_of_the_maximum_length(tmp_path: Path, name: str) -> None:
     with atomic_write(tmp_path / name) as path:
         path.write_text("new")
     assert (tmp_path / name).read_text() == "new"
+
+
+def test_files_whose_long_names_begin_alike_are_written_together(tmp_path: Path) -> None:
+    contents = {tmp_path / f"{'a' * 60}.{suffix}": suffix for suffix in ("html", "json")}
+    with atomic_writes() as stage:
+        for path, content in contents.items():
+            stage(path).write_text(content)
+        assert stage(path) == stage(path)
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == contents
 
 
 def test_the_reason_is_the_message_of_the_operating_system() -> None:

@@ -69,8 +69,8 @@ def atomic_writes() -> Iterator[Callable[[Path], Path]]:
         if path.exists() and not path.is_file():
             return path
         path = path.resolve()
-        staged[path] = path.with_name(f".{path.name[:50]}.{os.getpid()}.new")  # unique to this process
-        return staged[path]
+        name = f".{path.name[:50]}.{os.getpid()}.{len(staged)}.new"  # unique to this process and target
+        return staged.setdefault(path, path.with_name(name))
 
     try:
         yield stage
