@@ -451,6 +451,7 @@ def test_rankings_are_learned_if_positions_make_no_difference(
             ["report", "CUBE", "-o", "missing/report.html"],
             "--output must be a file in a directory that exists",
         ),
+        (["report", "CUBE", "-o", "a.html", "--figures", "FILE"], "--figures must be a directory, got "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -86,6 +86,15 @@ def test_figures_are_files(report: LogReport, tmp_path: Path) -> None:
     assert all(path.stat().st_size > 1000 for path in written)
 
 
+def test_a_file_in_place_of_the_directory_of_figures_is_refused(report: LogReport, tmp_path: Path) -> None:
+    (tmp_path / "figures").write_text("mine")
+    with pytest.raises(
+        InvalidInputError, match=r"^figures must be writable \(file exists\), got .*figures'$"
+    ):
+        report.save(tmp_path / "report.html", figures=tmp_path / "figures")
+    assert list(tmp_path.iterdir()) == [tmp_path / "figures"]
+
+
 def test_a_full_disk_leaves_all_earlier_files(
     report: LogReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

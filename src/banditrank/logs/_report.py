@@ -187,7 +187,7 @@ class LogReport:
         if figures is not None:
             files += _figure_files(Path(figures), rendered)
         if json_file is not None:
-            files.append(_ReportFile("JSON file", Path(json_file), values))
+            files.append(_ReportFile("json_file", Path(json_file), values))
         _write_files(files)
 
     def save_figures(self, directory: str | Path) -> list[Path]:
@@ -239,6 +239,11 @@ class _ReportFile(NamedTuple):
 
 
 def _figure_files(directory: Path, rendered: Sequence[RenderedFigure]) -> list[_ReportFile]:
+    """Make the directory of figures, and return its files."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError.from_os("figures", "must be writable", directory, error) from None
     return [
         _ReportFile("figures", directory / f"{figure.source.name}.{suffix}", content)
         for figure in rendered
@@ -252,8 +257,6 @@ def _write_files(files: Sequence[_ReportFile]) -> None:
     try:
         with atomic_writes() as stage:
             for file in files:
-                if file.field == "figures":
-                    file.path.parent.mkdir(parents=True, exist_ok=True)
                 stage(file.path).write_bytes(file.content)
     except OSError as error:
         raise InvalidInputError.from_os(file.field, "must be writable", file.path, error) from None

@@ -44,6 +44,8 @@ def report_command(
     check_output_files(json_file, output=output, inputs=log.inputs)
     if output.suffix.lower() not in (".html", ".htm"):
         raise InvalidInputError("--output", "must end in .html", str(output))
+    if figures is not None and figures.exists() and not figures.is_dir():
+        raise InvalidInputError("--figures", "must be a directory", str(figures))
 
     from banditrank._extras import check_extras
     from banditrank.logs import log_report
