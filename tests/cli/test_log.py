@@ -129,7 +129,10 @@ def test_a_log_of_too_many_items_is_refused_with_the_option_that_keeps_some(
         check_refusal(capsys, ["log", command, log("cube")], rule + remedy)
     monkeypatch.setattr(source, "_MANY_CELLS", 50)
     _, _, complaint = run(capsys, "log", "diagnose", log("cube"), "--items", "4")
-    assert "2 user types x 4 items x 3 positions may take minutes: --items 1000 keeps" in complaint
+    assert "2 user types x 4 items x 3 positions may take minutes\n" in complaint
+    monkeypatch.setattr(source, "_FEW_ITEMS", 3)
+    _, _, complaint = run(capsys, "log", "diagnose", log("cube"), "--items", "4")
+    assert "2 user types x 4 items x 3 positions may take minutes: --items 3 keeps the most" in complaint
 
 
 def test_long_names_are_shortened_except_in_json(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _ROLES = {"type": "user_type", "clicked-item": "clicked_item"}
 _OPTIONS = {"user_type": "--type", "file_format": "--format"}
 _POSITIONS = re.compile(r"(?:1-)?([1-9]\d{0,3})")
-_MANY_CELLS = 1_000_000  # from which on an analysis may take a minute
+_MANY_CELLS = 1_000_000  # from which on an analysis may take minutes
+_FEW_ITEMS = 1000  # that are suggested then
 _MAX_POSITIONS = 62  # that of cubes, which is not imported here because it imports NumPy
 
 
@@ -92,10 +93,8 @@ class LogSource:
         kept = self.keep(cube)
         kept.check_analysed("LOG", "--items {count}")
         if kept.n_analysed_cells > _MANY_CELLS:
-            typer.echo(
-                f"banditrank: {kept.describe_size()} may take minutes: --items 1000 keeps the most shown",
-                err=True,
-            )
+            remedy = f": --items {_FEW_ITEMS} keeps the most shown" if len(kept.items) > _FEW_ITEMS else ""
+            typer.echo(f"banditrank: {kept.describe_size()} may take minutes{remedy}", err=True)
         return kept
 
     def count(self, **options: Any) -> "ClickCube":
