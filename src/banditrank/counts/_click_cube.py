@@ -327,10 +327,13 @@ class ClickCube(Tabular):
         if self.n_analysed_cells <= MAX_ANALYSED_CELLS:
             return
         count = MAX_ANALYSED_CELLS // (len(self.type_values) * self._n_columns)
-        remedy = f"keep the most shown items with {how.format(count=count)} or fewer"
-        rule = f"must have at most {MAX_ANALYSED_CELLS:,} cells, empty ones included, to be analysed"
-        size = f"{self.describe_size()}{f' x {self.n_positions} last clicks' if self.has_visits else ''}"
-        raise InvalidInputError(field, f"{rule}: {remedy if count else 'keep fewer user types'}", size)
+        most_shown = f"keep the most shown items with {how.format(count=count)} or fewer"
+        remedy = most_shown if count else "keep fewer user types"
+        rule = (
+            f"must have at most {MAX_ANALYSED_CELLS:,} cells, empty ones included, to be analysed"
+        )
+        above = f" x {plural(self.n_positions, 'last click')}" if self.has_visits else ""
+        raise InvalidInputError(field, f"{rule}: {remedy}", self.describe_size() + above)
 
     @property
     def has_propensities(self) -> bool:

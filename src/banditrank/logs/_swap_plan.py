@@ -71,7 +71,7 @@ class _Swap(NamedTuple):
 
 
 class FittedType(NamedTuple):
-    """What a log knows of a user type.
+    """Counts of a user type, and the position-based model that is fitted to them.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def plan_swaps(fitted: FittedType, target: float) -> tuple[SwapProposal, ...]:
     Parameters
     ----------
     fitted
-        What the log knows of a user type.
+        Counts and fitted model of a user type.
     target
         Relative precision.
 
