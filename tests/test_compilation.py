@@ -265,8 +265,19 @@ def test_the_garbage_collector_runs_rarely_while_formulas_are_compiled() -> None
         thread.join()
         assert inside == [(50_000, 200, 100)] * 2
         assert gc.get_threshold() == (700, 200, 10)
+        with global_compiler_lock:
+            gc.set_threshold(800, 5, 5)
+        assert gc.get_threshold() == (800, 5, 5)
         gc.set_threshold(0)
         with global_compiler_lock:
             assert gc.get_threshold()[0] == 0
     finally:
         gc.set_threshold(*before)
+
+
+def test_functions_without_a_module_are_compiled() -> None:
+    def increment(number: int) -> int:
+        return number + 1
+
+    increment.__module__ = None  # type: ignore[assignment] # as that of a function of exec
+    assert numba.njit(increment)(1) == 2

@@ -155,7 +155,8 @@ def is_own(formula: Callable[..., Any]) -> bool:
     Functions that are built around others are not cached on disk: the cache would not notice that their
     source changes, and could not be read where their module is missing.
     """
-    return getattr(formula, "py_func", formula).__module__.startswith("banditrank.")
+    module = getattr(formula, "py_func", formula).__module__  # None for a function of exec
+    return str(module).startswith("banditrank.")
 
 
 def compile_native(function: Callable[..., None], signature: Any) -> int:
@@ -371,7 +372,7 @@ class _RareCollection(event.Listener):
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.depth = 0  # over all threads
-        self.thresholds = gc.get_threshold()
+        self.thresholds = self.rare = gc.get_threshold()
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         with self.lock:
@@ -379,12 +380,13 @@ class _RareCollection(event.Listener):
                 self.thresholds = gc.get_threshold()
                 if self.thresholds[0]:  # 0: the program has switched it off
                     gc.set_threshold(*map(max, self.thresholds, _RARE_THRESHOLDS))
+                self.rare = gc.get_threshold()
             self.depth += 1
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         with self.lock:
             self.depth -= 1
-            if self.depth == 0:
+            if self.depth == 0 and gc.get_threshold() == self.rare:  # the program has not set others
                 gc.set_threshold(*self.thresholds)
 
 
