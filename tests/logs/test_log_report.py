@@ -95,6 +95,15 @@ def test_a_file_in_place_of_the_directory_of_figures_is_refused(report: LogRepor
     assert list(tmp_path.iterdir()) == [tmp_path / "figures"]
 
 
+def test_a_json_file_on_a_full_device_is_refused_before_the_page_is_replaced(
+    report: LogReport, tmp_path: Path
+) -> None:
+    (tmp_path / "report.html").write_text("earlier")
+    with pytest.raises(InvalidInputError, match=r"^json_file must be writable \(no space left on device\)"):
+        report.save(tmp_path / "report.html", json_file="/dev/full")
+    assert (tmp_path / "report.html").read_text() == "earlier"
+
+
 def test_a_full_disk_leaves_all_earlier_files(
     report: LogReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,12 +182,12 @@ class LogReport:
             raise InvalidInputError("report file", "must end in .html or .json", str(path))
         is_json = target.suffix.lower() == ".json"
         rendered = [] if is_json and figures is None else self._render()
-        values = (json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n").encode()
-        files = [_ReportFile("report file", target, values if is_json else self._page(rendered).encode())]
+        content = self._json() if is_json else self._page(rendered)
+        files = [_ReportFile("report file", target, content.encode())]
         if figures is not None:
             files += _figure_files(Path(figures), rendered)
         if json_file is not None:
-            files.append(_ReportFile("json_file", Path(json_file), values))
+            files.append(_ReportFile("json_file", Path(json_file), self._json().encode()))
         _write_files(files)
 
     def save_figures(self, directory: str | Path) -> list[Path]:
@@ -205,6 +205,9 @@ class LogReport:
         files = _figure_files(Path(directory), self._render())
         _write_files(files)
         return [file.path for file in files]
+
+    def _json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def _render(self) -> list[RenderedFigure]:
         return [render_figure(figure) for figure in report_figures(self)]
