@@ -329,9 +329,7 @@ class ClickCube(Tabular):
         count = MAX_ANALYSED_CELLS // (len(self.type_values) * self._n_columns)
         most_shown = f"keep the most shown items with {how.format(count=count)} or fewer"
         remedy = most_shown if count else "keep fewer user types"
-        rule = (
-            f"must have at most {MAX_ANALYSED_CELLS:,} cells, empty ones included, to be analysed"
-        )
+        rule = f"must have at most {MAX_ANALYSED_CELLS:,} cells, empty ones included, to be analysed"
         above = f" x {plural(self.n_positions, 'last click')}" if self.has_visits else ""
         raise InvalidInputError(field, f"{rule}: {remedy}", self.describe_size() + above)
 
