@@ -56,6 +56,15 @@ def test_a_silent_service_is_shown_until_it_responds(page: Page, server: Fixture
     expect(page.locator("#healthy .a")).not_to_contain_text("Unknown:")
 
 
+def test_a_heartbeat_ends_a_silence(page: Page, server: Fixture) -> None:
+    settled(page)
+    server.muted.set()
+    pass_time(page, 11)
+    expect(page.locator("#healthy .a")).to_contain_text("Unknown: the service has not responded")
+    server.muted.clear()  # nothing has changed meanwhile: there is no event
+    expect(page.locator("#healthy .a")).not_to_contain_text("Unknown:")
+
+
 def test_a_short_outage_shows_no_banner(page: Page, server: Fixture) -> None:
     settled(page)
     server.stop()

@@ -61,6 +61,7 @@ class Fixture:
     held: set[str] = field(default_factory=set)
     explained: Document = field(default_factory=dict)
     slow: threading.Event = field(default_factory=threading.Event)  # set: the dashboard gets no response
+    muted: threading.Event = field(default_factory=threading.Event)  # set: streams send nothing
     requests: list[str] = field(default_factory=list)
     port: int = 0
     version: int = 0
@@ -231,6 +232,9 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             while served.listens and self.server is served._server:
                 with served.changed:
+                    if served.muted.is_set():
+                        served.changed.wait(0.1)
+                        continue
                     if n_closed < served.n_closed:
                         n_closed = served.n_closed
                         self._event("series", last_bucket(made.series))

@@ -39,6 +39,7 @@ const main = byId("main");
 
 let access = null; // rights of the key; null until they are loaded
 let definition = null; // settings of the surface, for the view of its items
+let showsSilence = false; // whether the page says that the service does not respond
 const feed = new Feed(name, () => {
   if (!access && feed.state && !feed.error) loadAccess(); // after an earlier failure
   scheduleRender();
@@ -92,6 +93,7 @@ const mayAdminister = () => access?.rights.includes("administer") ?? false;
 
 function dashboard(state) {
   const silent = silence(feed);
+  showsSilence = silent > 0;
   const empty = isEmpty(state);
   return [
     title(state),
@@ -234,10 +236,11 @@ addEventListener("hashchange", (event) => {
   }
 });
 
-// Updates ages every second; renders all only while the service is silent or loading.
+// Updates ages every second; renders all only while the service is silent or loading, and after a silence,
+// which ends without an event if nothing changed meanwhile.
 setInterval(() => {
   if (document.visibilityState !== "visible") return;
-  if (silence(feed) || (!feed.state && !feed.error)) render();
+  if (silence(feed) || showsSilence || (!feed.state && !feed.error)) render();
   else showStatus(feed);
 }, 1000);
 
