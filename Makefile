@@ -114,7 +114,7 @@ crash: setup servers
 soak: setup
 	PYTHONPATH=tests $(BIN)/python -m campaigns.soak --minutes $(MINUTES)
 
-# Everything in depth: all combinations, large samples, certify, crash and soak; takes an hour. Ctrl-C stops it, and the
+# Everything in depth: all combinations, large samples, certify, crash and soak; takes two hours. Ctrl-C stops it, and the
 # same command resumes. Prints a table and writes docs/campaign.md. Some of the parts: PARTS="tests crashes".
 campaign: setup browser servers java docs
 	PYTHONPATH=tests $(BIN)/python -m campaigns $(PARTS)

@@ -268,7 +268,9 @@ def test_a_stream_ends_after_its_maximum_duration() -> None:
         service.ask("POST", "/v1/surfaces", ADS)
         client = Listening(service)
         client.thread.join(MAX_WAIT_SECONDS)
-        assert [kind for kind, _ in client.events] == ["state"]
+        first, *others = [kind for kind, _ in client.events]
+        assert first == "state"
+        assert set(others) <= {"series"}  # on a busy machine a bucket may close before
         assert service.application.streams.n_open == 0
 
 
