@@ -343,7 +343,7 @@ def test_a_summary_lists_20_user_types_and_a_note_names_five() -> None:
         f"User type {name}" for name in names[:20]
     ]
     assert summary.endswith("\nand 2 more user types")
-    assert any(f"for user types {', '.join(names[:5])}, …: the log" in note for note in fit.notes)
+    assert any(f"for user types {', '.join(names[:5])} and 1 more: the log" in note for note in fit.notes)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
