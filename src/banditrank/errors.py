@@ -71,7 +71,8 @@ class InvalidInputError(BanditRankError, ValueError):
         """Return the error for a failed file operation: ``must be writable (permission denied)``."""
         # Some libraries replace the operating system's message by their own.
         reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
-        return InvalidInputError(field, f"{rule} ({reason})", str(path))
+        value = path if isinstance(path, PurePath) else str(path)  # of a long path the end is shown
+        return InvalidInputError(field, f"{rule} ({reason})", value)
 
     def within(self, parent: str) -> "InvalidInputError":
         """Return the same error of a field that is part of another one.

@@ -87,12 +87,14 @@ def test_figures_are_files(report: LogReport, tmp_path: Path) -> None:
 
 
 def test_a_file_in_place_of_the_directory_of_figures_is_refused(report: LogReport, tmp_path: Path) -> None:
-    (tmp_path / "figures").write_text("mine")
+    directory = tmp_path / ("long" * 20)  # a path whose end is shown
+    directory.mkdir()
+    (directory / "figures").write_text("mine")
     with pytest.raises(
-        InvalidInputError, match=r"^figures must be writable \(file exists\), got .*figures'$"
+        InvalidInputError, match=r"^figures must be writable \(file exists\), got .*/figures'$"
     ):
-        report.save(tmp_path / "report.html", figures=tmp_path / "figures")
-    assert list(tmp_path.iterdir()) == [tmp_path / "figures"]
+        report.save(directory / "report.html", figures=directory / "figures")
+    assert list(directory.iterdir()) == [directory / "figures"]
 
 
 def test_a_json_file_on_a_full_device_is_refused_before_the_page_is_replaced(
