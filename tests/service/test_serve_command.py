@@ -85,7 +85,7 @@ def test_it_serves_and_stops_gracefully(
 
 
 def test_workers_that_start_slowly_are_not_replaced() -> None:
-    # Importing takes a second on an idle machine, and more than ten beside eight busy processes.
+    # Importing takes a second on an idle machine, and more than five beside eight busy processes.
     assert server_config("x", Settings()).timeout_worker_healthcheck >= 60
 
 
