@@ -43,7 +43,10 @@ MAX_DENSE_CELLS = 100_000_000
 """Maximum number of cells, empty ones included, of a table with all axes."""
 
 MAX_ANALYSED_CELLS = 5_000_000
-"""Maximum number of cells, empty ones included, of a cube that is analysed: minutes, and 2 GB of memory."""
+"""Maximum number of cells, empty ones included, of a cube that is analysed.
+
+At the limit, with 200,000 items, ``evaluate`` takes 4 minutes of processor time and 5.7 GB of memory.
+"""
 
 
 class CubeCells(NamedTuple):
