@@ -36,7 +36,7 @@ POLICIES = (
     *("thompson-rank", "greedy-rank", "ucb-rank", "type-blind-ucb", "oracle", "top-rank", "random"),
     *("pbm-ucb", "pbm-ts", "pbm-pie", "batch-rank", "cascade-kl-ucb", "bubble-rank", "uni-rank"),
     *("ranked-bandits", "pb-mhb", "grab", "comb-ucb1", "pmed"),
-    *("type-blind-thompson-rank", "cucb", "cts", "ftrl-pbm", "nash-ucb"),
+    *("type-blind-thompson-rank", "cucb", "cts", "ftrl-pbm", "nash-ucb", "cascade-ts"),
 )
 """Policies in the order of their line styles: the colours of the palette, then the same ones dashed."""
 

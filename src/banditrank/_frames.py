@@ -53,6 +53,11 @@ class Tabular:
     def _columns(self) -> Columns:
         raise NotImplementedError
 
+    @classmethod
+    def _distinct_keys(cls, results: Sequence[Any]) -> Sequence[str | None]:
+        """Return the keys of several objects of this kind without names; None for their own."""
+        return [None] * len(results)
+
 
 class NamedTabular(Tabular):
     """An object of user types and items without names that can be converted to a data frame."""
@@ -132,13 +137,15 @@ def to_frame(
     results
         Simulation results, points of a frontier, solutions, estimates, counts or problems. The keys of a
         mapping are the column ``policy`` of simulation results, and a first column ``name`` of others.
+        Without a mapping, policies of one label have the parameters and settings that differ appended.
     backend
         ``pandas`` or ``polars``.
 
     Raises
     ------
     InvalidInputError
-        If there are no results, or their columns differ.
+        If there are no results, their columns differ, or labels, problems and seeds of simulation results are
+        the same.
     MissingDependencyError
         If the library is not installed.
     UnknownNameError
@@ -152,9 +159,16 @@ def to_frame(
     {'random-personalized': 2, 'ucb-rank-personalized-0.25': 2}
     """
     tables = []
-    for name, result in results.items() if isinstance(results, Mapping) else ((None, one) for one in results):
+    values = list(results.values() if isinstance(results, Mapping) else results)
+    for result in values:
         if not isinstance(result, Tabular):
             raise InvalidInputError("results", "must be objects with a method to_frame", result)
+    names: Sequence[str | None] = [None] * len(values)
+    if isinstance(results, Mapping):
+        names = list(results)
+    elif len({type(result) for result in values}) == 1:
+        names = type(values[0])._distinct_keys(values)  # noqa: SLF001 - of the class above
+    for name, result in zip(names, values, strict=True):
         columns = result._columns()  # noqa: SLF001 - of the class above
         if name is not None:
             key = result._key_column  # noqa: SLF001 - of the class above

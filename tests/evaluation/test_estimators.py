@@ -10,9 +10,11 @@ from banditrank.evaluation import gamma_interval
 from banditrank.evaluation._cells import effective_visits, unsupported_cells, value_by_cells
 from banditrank.evaluation._direct import value_by_model
 from banditrank.evaluation._inverse_propensity import clipped_share, value_by_ips, value_by_snips
+from banditrank.evaluation._learned_choice import values_of_cells
 from banditrank.evaluation._log_cells import LogCells, log_cells
-from banditrank.evaluation._log_model import fit_log_model
+from banditrank.evaluation._log_model import EvaluationModel, fit_log_model, fit_without_group
 from banditrank.evaluation._targets import Names, fixed_target, resolve_mixtures
+from banditrank.evaluation._type_values import TypeValues
 
 NAMES = Names(("type-1",), tuple(f"item-{j}" for j in range(1, 7)), 3)
 RANKING, MIXTURE = [0, 1, 2], [(0.25, [0, 1, 2]), (0.75, [3, 2, 5])]
@@ -173,3 +175,28 @@ def test_the_variance_of_a_model_is_that_of_repeated_logs() -> None:
     values, variances = np.array(results)[:, :, 0].T
     ratio = values.var(ddof=1) / variances.mean() * 59
     assert stats.chi2.ppf(5e-5, 59) < ratio < stats.chi2.ppf(1 - 5e-5, 59)
+
+
+@pytest.mark.parametrize("model", ["single-look", "position-based"])
+def test_values_of_cells_add_up_to_those_of_rankings(visits: SimulatedVisits, model: EvaluationModel) -> None:
+    log = log_cells(visits.cube(), n_groups=5).without_above()
+    fit = fit_log_model(log, model)
+    training_fits = [fit_without_group(fit, log, group).shrunken() for group in range(5)]
+    target = resolve_mixtures([[[(1.0, np.array(RANKING))]]] * 5, log.shape)
+    by_model, by_cells = values_of_cells(fit, training_fits, log)
+    by_group = value_by_model(fit, log, target, training_fits).by_group
+    assert np.einsum("gnjk,gnjk->gn", target.shares, by_model) == pytest.approx(by_group)
+    total = np.einsum("gn,gnjk,gnjk->n", log.group_shares, target.shares, by_cells)
+    assert total == pytest.approx(value_by_cells(log, target.shares).values)
+
+
+def test_the_choice_of_a_ranking_for_all_types_makes_their_values_dependent() -> None:
+    """As group 2 joins, its ranking has 0.3 more for one type and 0.1 less for the other, and vice versa."""
+    changes = np.zeros((2, 2, 2))
+    changes[0, 1] = changes[1, 0] = 0.3, -0.1
+    values = TypeValues(np.ones(2), np.array([0.01, 0.02]), np.zeros(2), changes=changes)
+    assert values.total_variances == pytest.approx([0.01 + 2 * 0.3**2, 0.02 + 2 * 0.1**2])
+    assert values.variance_of_sum(np.array([0.5, 0.5])) == pytest.approx(0.03 / 4 + 2 * 0.1**2)
+    changes[1, 0] *= -1.0  # a negative covariance is due to chance
+    assert values.total_variances == pytest.approx(values.variances)
+    assert values.variance_of_sum(np.array([0.5, 0.5])) == pytest.approx(0.03 / 4)

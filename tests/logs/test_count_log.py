@@ -35,6 +35,11 @@ def count(source: object, columns: LogColumns | None = None, **options: object) 
     return count_log(source, columns, **{**SMALL, **options})
 
 
+def offer_drop(message: str) -> str:
+    """Return the message about a bad row with its remedy."""
+    return message.replace(", got", ", unless bad rows are dropped, got")
+
+
 @pytest.mark.parametrize(
     "name", ["a.csv", "a.csv.gz", "a.csv.zst", "a.tsv", "a.jsonl", "a.jsonl.gz", "a.parquet"]
 )
@@ -141,7 +146,9 @@ def test_positions_from_0_are_found_and_said() -> None:
     cube = count(log, LogColumns(user="", time=""))
     assert_same_cube(cube, count(LOG, LogColumns(user="", time="")))
     assert cube.metadata["first_position"] == 0
-    with pytest.raises(InvalidInputError, match=r"^row 1: position must be from 1 to 62, got 0$"):
+    with pytest.raises(
+        InvalidInputError, match=r"^row 1: position must be from 1 to 62, unless bad rows are dropped, got 0$"
+    ):
         count(log, first_position=1)
 
 
@@ -260,7 +267,7 @@ def test_bad_rows_are_refused_with_their_line_or_dropped(tmp_path: Path, line: s
     path.write_text(BASE + line + "\n3,old,a,1,0\n")
     with pytest.raises(InvalidInputError) as caught:
         count(path)
-    assert str(caught.value) == f"log.csv line 5: {message}"
+    assert str(caught.value) == f"log.csv line 5: {offer_drop(message)}"
     cube = count(path, bad_rows="drop")
     n_bad = 2 if "twice" in reason else 1
     assert cube.metadata["rows"] == {"counted": 5 - n_bad, reason: n_bad}
@@ -306,7 +313,7 @@ def test_bad_visits_are_refused_with_their_line_or_dropped(tmp_path: Path, line:
     path.write_text('{"items": ["a", "b"], "clicked_items": ["b"]}\n' + line + "\n")
     with pytest.raises(InvalidInputError) as caught:
         count(path)
-    assert str(caught.value) == f"log.jsonl line 2: {message}"
+    assert str(caught.value) == f"log.jsonl line 2: {offer_drop(message)}"
     cube = count(path, bad_rows="drop")
     assert cube.metadata["rows"] == {"counted": 1, reason: 1}
     assert cube.n_visits == 1
@@ -314,19 +321,25 @@ def test_bad_visits_are_refused_with_their_line_or_dropped(tmp_path: Path, line:
 
 def test_bad_amounts_and_propensities_are_refused() -> None:
     frame = pd.DataFrame({"item": ["a", "b"], "position": [1, 1], "displays": [3, 2], "clicks": [1, 3]})
-    with pytest.raises(InvalidInputError, match=r"^row 2: clicks must be at most displays, 2, got 3$"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"^row 2: clicks must be at most displays, 2, unless bad rows are dropped, got 3$",
+    ):
         count(frame)
     with pytest.raises(
         InvalidInputError,
-        match=r"^row 1: clicks must be a whole number from 0 to 1,000,000,000,000,000, got -1",
+        match=r"^row 1: clicks must be a whole number from 0 to 1,000,000,000,000,000, unless bad rows are "
+        r"dropped, got -1",
     ):
         count(frame.assign(clicks=[-1, 0]))
     with pytest.raises(
-        InvalidInputError, match=r"^row 1: displays must be .* to 1,000,000,000,000,000, got 10{18}$"
+        InvalidInputError,
+        match=r"^row 1: displays must be .* to 1,000,000,000,000,000, unless .*, got 10{18}$",
     ):
         count(frame.assign(displays=[10**18, 5]))
     with pytest.raises(
-        InvalidInputError, match=r"^row 3: propensity must be above 0 and at most 1, got 1.5$"
+        InvalidInputError,
+        match=r"^row 3: propensity must be above 0 and at most 1, unless bad rows are dropped, got 1.5$",
     ):
         count(LOG.assign(propensity=[0.5, 1.0, 1.5] + [0.5] * 237))
 
@@ -342,7 +355,10 @@ def test_files_of_a_cube_are_no_log(tmp_path: Path) -> None:
 def test_rows_of_parquet_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     LOG.assign(clicked=[0] * 100 + [7] + [1] * 139).to_parquet(path)
-    with pytest.raises(InvalidInputError, match=r"^log.parquet row 101: clicked must be 0 or 1, got 7$"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"^log.parquet row 101: clicked must be 0 or 1, unless bad rows are dropped, got 7$",
+    ):
         count(path)
 
 
@@ -350,11 +366,17 @@ def test_times_that_are_none_are_bad(tmp_path: Path) -> None:
     log = LOG.astype({"ts": str})
     log.loc[5, "ts"] = "soon"
     log.to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(InvalidInputError, match=r"^log.csv line 7: ts must be a time, got 'soon'$"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"^log.csv line 7: ts must be a time, unless bad rows are dropped, got 'soon'$",
+    ):
         count(tmp_path / "log.csv", LogColumns(time="ts"))
     rows = [{**row, "ts": "soon" if number == 2 else "2026-01-01"} for number, row in enumerate(to_wide(LOG))]
     write_lines(tmp_path / "wide.jsonl", rows)
-    with pytest.raises(InvalidInputError, match=r"^wide.jsonl line 3: ts must be a time, got 'soon'$"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"^wide.jsonl line 3: ts must be a time, unless bad rows are dropped, got 'soon'$",
+    ):
         count(tmp_path / "wide.jsonl", LogColumns(time="ts", clicks=""))
 
 
@@ -673,7 +695,9 @@ def test_a_late_value_of_another_type_is_a_bad_row(tmp_path: Path) -> None:
     good = '{"item": "a", "slot": 1, "clicked": 0}\n'
     (tmp_path / "log.jsonl").write_text(good * 21_000 + good.replace("1", '"first"'))
     with pytest.raises(
-        InvalidInputError, match=r"^log.jsonl line 21,001: slot must be a whole number, got 'first'$"
+        InvalidInputError,
+        match=r"^log.jsonl line 21,001: slot must be a whole number, unless bad rows are dropped, got "
+        r"'first'$",
     ):
         count(tmp_path / "log.jsonl")
     cube = count(tmp_path / "log.jsonl", bad_rows="drop")
@@ -683,7 +707,10 @@ def test_a_late_value_of_another_type_is_a_bad_row(tmp_path: Path) -> None:
 def test_spaces_around_names_of_columns_do_not_hide_bad_rows(tmp_path: Path) -> None:
     text = ROWS.replace("session,", " session ,", 1).replace("clicked", "clicked ", 1)
     (tmp_path / "log.csv").write_text(text + "1039,new,item-1,7,yes\n")
-    with pytest.raises(InvalidInputError, match=r"^log.csv line 42: clicked must be 0 or 1, got 'yes'$"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"^log.csv line 42: clicked must be 0 or 1, unless bad rows are dropped, got 'yes'$",
+    ):
         count(tmp_path / "log.csv")
 
 
@@ -713,3 +740,100 @@ def test_guessed_times_make_periods_if_asked_for() -> None:
     cube = count(names, period="auto")
     assert (cube.periods, cube.metadata["rows"]) == (("all",), {"counted": len(log)})
     assert "column day was guessed to be the time" in " ".join(cube.metadata["warnings"])
+
+
+@pytest.mark.parametrize("outlier", ["1970-01-01", "9999-12-31"])
+def test_a_few_outlying_times_do_not_make_periods_longer(outlier: str) -> None:
+    """Finding 4: rows whose time is 0, or far ahead, leave periods as they are, and drift is looked for."""
+    log = draw_visits(200)
+    dates = pd.Series(
+        [f"2026-01-{visit:02d}" for visit in 1 + (log["session"] - 1000) // 10], index=log.index
+    )
+    dates[log["session"] == 1003] = outlier
+    cube = count(log.drop(columns=["ts"]).assign(date=dates), period="auto")
+    assert (cube.metadata["period"], len(cube.periods)) == ("day", 21)
+    assert cube.metadata["rows"] == {"counted": len(log)}
+
+
+DATED = LOG.drop(columns=["ts"]).assign(date=[f"2026-01-0{1 + n * 4 // len(LOG)}" for n in range(len(LOG))])
+
+
+@pytest.mark.parametrize("bad", ["n/a", "", "2026-01-01 25:99", "2026-13-01", "99999-01-01", "infinity"])
+@pytest.mark.parametrize("options", [{"period": "auto"}, {"since": "2026-01-01"}])
+def test_rows_with_a_bad_date_are_bad_rows(tmp_path: Path, bad: str, options: dict[str, str]) -> None:
+    """Finding 4: a bad date is refused with its line or dropped, and other rows keep their periods."""
+    log = DATED.copy()
+    log.loc[[9, 30], "date"] = bad
+    log.to_csv(tmp_path / "log.csv", index=False)
+    rule = r"must be a time, as the guessed column of the time, unless bad rows are dropped, got"
+    with pytest.raises(InvalidInputError, match=rf"^log.csv line 11: date {rule}"):
+        count(tmp_path / "log.csv", **options)
+    cube = count(tmp_path / "log.csv", bad_rows="drop", **options)
+    assert cube.metadata["rows"] == {"counted": len(LOG) - 2, "time is not a time": 2}
+    assert cube.metadata["first_rows"] == {"time is not a time": "log.csv line 11"}
+    assert len(cube.periods) == (4 if "period" in options else 1)
+    assert cube.metadata["warnings"] == count(DATED, **options).metadata["warnings"]
+
+
+def test_times_that_are_no_numbers_are_bad_rows() -> None:
+    """Finding 4: numbers that are infinite, missing or beyond the year 9999 are bad times, too."""
+    seconds = np.full(len(LOG), 1.7e9)
+    seconds[[3, 8, 9]] = np.inf, np.nan, 1.7e18
+    log = LOG.assign(ts=seconds)
+    with pytest.raises(InvalidInputError, match=r"^row 4: ts must be a time"):
+        count(log, period="auto")
+    rows = count(log, period="auto", bad_rows="drop").metadata["rows"]
+    assert rows == {"counted": len(LOG) - 3, "time is not a time": 3}
+
+
+MIXED = {
+    "clicked": ("yes", "clicked must be 0 or 1"),
+    "position": ("first", "position must be a whole number"),
+    "ts": ("soon", "ts must be a time"),
+    "item": ({"id": 7}, "item must be a non-empty printable string"),
+}
+
+
+@pytest.mark.parametrize("column", MIXED)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_dirty_value_of_a_frame_is_a_bad_row(library: str, column: str) -> None:
+    """Finding 4: one value of another type is refused with its column and row, or dropped."""
+    value, message = MIXED[column]
+    values = [*LOG[column][:6], value, *LOG[column][7:]]
+    if library == "pandas":
+        log = LOG.assign(**{column: pd.Series(values, dtype=object)})
+    else:
+        log = pl.from_pandas(LOG).with_columns(pl.Series(column, values, dtype=pl.Object))
+    options = {"columns": LogColumns(time="ts")}
+    with pytest.raises(InvalidInputError, match=f"^row 7: {message}, unless bad rows are dropped, got"):
+        count(log, **options)
+    cube = count(log, bad_rows="drop", **options)
+    assert cube.metadata["rows"]["counted"] == len(LOG) - 1
+    assert_same_cube(cube, count(LOG.drop(index=6), **options))
+
+
+def test_mixed_columns_of_lists_are_lists() -> None:
+    """Finding 4: a list with values of two types, or a value that is no list, is read as text is."""
+    log = pd.DataFrame({"items": [["a", 7], ["b", "a"], "b", None], "clicked_item": ["a", 7, "b", "a"]})
+    cube = count(log, bad_rows="drop")
+    assert cube.items == ("7", "a", "b")
+    rows = cube.metadata["rows"]
+    assert rows == {"counted": 2, "click on an item that was not shown": 1, "visit without items": 1}
+
+
+def test_texts_that_are_not_unicode_are_bad_rows() -> None:
+    """Finding 4: bytes that are not UTF-8, as Python reads them with surrogateescape, are dirty values."""
+    items = LOG["item"].astype(object)
+    items[6] = b"caf\xe9".decode(errors="surrogateescape")
+    with pytest.raises(
+        InvalidInputError, match=r"^row 7: item must be a non-empty printable string, .*udce9"
+    ):
+        count(LOG.assign(item=items))
+    cube = count(LOG.assign(item=items), bad_rows="drop")
+    assert_same_cube(cube, count(LOG.drop(index=6)))
+
+
+def test_a_frame_has_each_column_once() -> None:
+    """Finding 4: a column that is twice in a frame is named."""
+    with pytest.raises(InvalidInputError, match=r"^log must have each column once, got 'item'$"):
+        count(pd.DataFrame([[1, 2]], columns=["item", "item"]))

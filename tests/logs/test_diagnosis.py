@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.simulated_logs import make_log_problem, simulate_visits
+from helpers.simulated_logs import draw_activity, long_tailed_visits, make_log_problem, simulate_visits
 
 from banditrank import InvalidInputError, LogDiagnosis, diagnose
 from banditrank.counts._click_cube import ClickCube
@@ -55,6 +55,12 @@ def shuffled_positions() -> ClickCube:
     order = np.argsort(rng.random((3 * N, 5)), axis=1)
     items, clicks = (np.take_along_axis(table, order, 1) for table in (visits.items, visits.clicks))
     return ClickCube.from_visits(visits.user_type, items, clicks)
+
+
+def active_users(model: str = "position-based") -> ClickCube:
+    rng = np.random.default_rng(0)
+    factors = draw_activity("two-levels", 3 * N, rng)
+    return simulate_visits(PROBLEM, "explored", 3 * N, model, rng, activity=factors).cube()
 
 
 def codes(diagnosis: LogDiagnosis) -> list[str]:
@@ -325,3 +331,49 @@ def test_positions_that_cannot_be_compared_are_withheld_if_the_model_is_an_assum
         fit = replace(chosen, selection=replace(selection, is_sure=is_sure))
         worth = withhold_estimates(fit, diagnosis).position_worth
         assert np.isfinite(worth)[0].tolist() == [True, True, is_sure]
+
+
+def test_users_who_differ_in_activity_are_named() -> None:
+    """Finding 3: clicks of a visit that are correlated where cells fit are a finding, and no reservation."""
+    diagnosis = diagnose(active_users(), target=1.0)
+    (finding,) = (each for each in diagnosis.findings if each.code == "activity")
+    assert finding.severity == diagnosis.severity == "fine"
+    assert "Users of a type differ in activity" in finding.text
+    for model in ("position-based", "user-browsing"):
+        assert "activity" not in codes(diagnose(simulated(3 * N, "explored", model), target=1.0))
+
+
+def test_a_long_tail_is_named() -> None:
+    """Finding 2: the diagnosis names a long tail, whose log fits and tells what positions are worth."""
+    diagnosis = diagnose(long_tailed_visits(0)[0].cube())
+    (finding,) = (each for each in diagnosis.findings if each.code == "long-tail")
+    assert finding.severity == "fine"
+    assert "items have fewer than 50 looks" in finding.text
+    assert "compared within each item only" in finding.text
+    assert not {"misfit", "positions-are-noise"} & set(codes(diagnosis))
+    assert "long-tail" not in codes(diagnose(simulated()))
+
+
+def test_positions_that_do_not_matter_are_found_in_a_long_tail() -> None:
+    """Finding 2: items of the tail do not make equal positions differ."""
+    cube = long_tailed_visits(0, n_visits=8000, examination=np.full(5, 0.5))[0].cube()
+    assert "positions-are-noise" in codes(diagnose(cube))
+
+
+def test_a_misfit_of_the_tail_alone_names_the_tail() -> None:
+    """Finding 2: a misfit that is gone without the items of few looks is said to be theirs."""
+    rng = np.random.default_rng(0)
+    head = simulate_visits(PROBLEM, "uniform", N, "position-based", rng)
+    items, clicks = np.full((6000, 5), -1), np.zeros((6000, 5), dtype=bool)
+    position = rng.integers(0, 2, 6000)
+    items[np.arange(6000), position] = 10 + np.arange(6000) % 200
+    prefers_second = items[np.arange(6000), position] % 2 == 1
+    clicks[np.arange(6000), position] = rng.random(6000) < np.where(
+        prefers_second == (position == 1), 0.8, 0.1
+    )
+    types = np.concatenate([head.user_type, np.zeros(6000, dtype=int)])
+    cube = ClickCube.from_visits(
+        types, np.vstack([head.items, items]), np.vstack([head.clicks, clicks]), user_types=["a", "b"]
+    )
+    (finding,) = (each for each in diagnose(cube).findings if each.code == "misfit")
+    assert "the long tail, items with fewer than 50 looks" in finding.text

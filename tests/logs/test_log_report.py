@@ -11,13 +11,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.browser import OpenPage
-from helpers.page_measures import contrasts, heading_levels, images, overhanging, scrolls_sideways
+from helpers.figure_checks import check_report_figure
+from helpers.page_measures import (
+    contrasts,
+    heading_levels,
+    images,
+    overhanging,
+    overlapping_texts,
+    scrolls_sideways,
+)
 from helpers.simulated_logs import make_log_problem, simulate_visits
 
 from banditrank._report_page.rendering import RenderedFigure
 from banditrank.counts import ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.logs import LogReport, _report, log_report
+from banditrank.logs._report_figures import report_figures
+from banditrank.logs._report_tables import report_sections
 
 NASTY = """<script>alert("$1 & it's")</script>"""
 N_VISITS = 3000
@@ -79,11 +89,57 @@ def test_the_report_has_all_parts(report: LogReport) -> None:
     assert report.diagnosis.verdict in str(report)
 
 
+def test_losses_by_type_are_those_of_each_utility(report: LogReport) -> None:
+    """Finding 6: the report lists what each user type loses by the ranking of each utility."""
+    evaluation = report.evaluation.evaluation
+    assert evaluation is not None
+    sections = {section.id: section for section in report_sections(report)}
+    _, losses = sections["rankings"].tables
+    assert losses.columns == ["user type", "equal:utilitarian", "equal:nash"]
+    for number, price in enumerate(evaluation.prices, 1):
+        equal, best = (evaluation[name].estimates["model"].values for name in (price.target, price.reference))
+        expected = [f"{share:.1%}" for share in 1 - equal / best]
+        assert price.estimator == "model"
+        assert [row[number] for row in losses.rows] == expected
+
+
 def test_figures_are_files(report: LogReport, tmp_path: Path) -> None:
     written = report.save_figures(tmp_path / "figures")
     names = ("positions", "items", "evaluation", "periods")
     assert {path.name for path in written} == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
     assert all(path.stat().st_size > 1000 for path in written)
+
+
+DIFFICULT_LOGS = {
+    "small": {"n_user_types": 1, "n_items": 3, "n_positions": 2, "n_visits": 500, "n_periods": 1},
+    "odd": {"n_user_types": 3, "n_items": 6, "n_positions": 2, "n_visits": 1500, "n_periods": 31},
+    "many": {"n_user_types": 6, "n_items": 30, "n_positions": 12, "n_visits": 4000, "n_periods": 60},
+}
+
+
+@pytest.mark.parametrize("name", DIFFICULT_LOGS)
+def test_figures_show_all_estimates_and_texts(name: str) -> None:
+    """Finding 5: estimates lie inside their axes and texts do not overlap, with long names and panels of
+    different ranges.
+    """
+    size = dict(DIFFICULT_LOGS[name])
+    n_visits, n_periods = size.pop("n_visits"), size.pop("n_periods")
+    problem = make_log_problem(2, means=(0.05, 0.6), **size)
+    visits = simulate_visits(problem, "uniform", n_visits, "position-based", np.random.default_rng(5))
+    cube = ClickCube.from_visits(
+        visits.user_type,
+        visits.items,
+        visits.clicks,
+        user_types=[f"a $very long name of a user type, {i}" for i in range(problem.n_user_types)],
+        item_names=[f"a $very long name of an item, {j}" for j in range(problem.n_items)],
+        period=np.arange(n_visits) * n_periods // n_visits,
+        periods=[f"2026-{1 + n // 28:02d}-{1 + n % 28:02d}" for n in range(n_periods)],
+    )
+    figures = report_figures(log_report(cube))
+    drawn = {figure.name: check_report_figure(figure) for figure in figures}
+    assert list(drawn) == ["positions", "items", "evaluation", "periods"][: 3 + (n_periods > 1)]
+    limits = {axes.get_xlim() for axes in drawn["items"].axes}
+    assert len(limits) == 1, "panels are compared on the same scale"
 
 
 def test_a_file_in_place_of_the_directory_of_figures_is_refused(report: LogReport, tmp_path: Path) -> None:
@@ -186,6 +242,7 @@ def test_the_page_is_readable(page: Path, open_page: OpenPage, width: int, schem
     opened = open_page(page.as_uri(), width=width, scheme=scheme)
     assert not scrolls_sideways(opened)
     assert overhanging(opened) == []
+    assert overlapping_texts(opened) == []
     assert min(contrasts(opened).values()) >= 4.5
     levels = heading_levels(opened)
     assert levels[0] == 1

@@ -86,6 +86,15 @@ def test_malformed_lines_of_session_logs_are_named_or_dropped(
     assert metadata["first_rows"] == {reason: "log.txt line 7"}
 
 
+def test_bad_visits_of_session_logs_have_their_line(tmp_path: Path) -> None:
+    """Finding 4: a bad visit is named by its line of the session log, not of the converted file."""
+    (tmp_path / "log.txt").write_text(f"{SESSIONS}3\t0\tQ\t9\t5\t11\t11\n")
+    with pytest.raises(InvalidInputError, match=r"^log\.txt line 7: items must have each item once"):
+        count_log(tmp_path / "log.txt", file_format="yandex", threads=1)
+    cube = count_log(tmp_path / "log.txt", file_format="yandex", threads=1, bad_rows="drop")
+    assert cube.metadata["first_rows"] == {"position or item twice in a visit": "log.txt line 7"}
+
+
 def test_the_contest_s_log_is_counted_as_by_its_own_reader(tmp_path: Path) -> None:
     log = write_sample_log(kdd2012(), tmp_path, n_rows=2_000, seed=1)
     cube = count_log(log.training, file_format="kdd2012", threads=1)

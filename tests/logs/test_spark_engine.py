@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.click_logs import assert_same_cube, draw_visits, to_wide, write_lines
 from helpers.servers import TIMEOUT_SECONDS
@@ -69,6 +70,22 @@ def test_long_text_with_bad_rows_and_periods_is_counted_alike(session: Any, tmp_
         period="month",
         time_zone="Europe/Berlin",
     )
+
+
+def test_bad_times_are_dropped_alike(session: Any, tmp_path: Path) -> None:
+    """Finding 4: rows with a bad time are named or dropped, with periods or a first date."""
+    del session
+    log = LOG.astype(str)
+    log.loc[[3, 8, 20], "ts"] = "soon", "2026-13-01", None
+    log.to_csv(tmp_path / "log.csv", index=False)
+    numbers = LOG.assign(ts=np.where(np.arange(len(LOG)) == 4, np.inf, 1.7e9))
+    numbers.to_parquet(tmp_path / "log.parquet")
+    for name, line in (("log.csv", "line 5"), ("log.parquet", "row 5")):
+        with pytest.raises(InvalidInputError, match=rf"^{name} {line}: ts must be a time"):
+            count_log(tmp_path / name, LogColumns(time="ts"), engine="spark")
+        check_equal(tmp_path / name, LogColumns(time="ts"), bad_rows="drop")
+        check_equal(tmp_path / name, LogColumns(), bad_rows="drop", period="auto")
+        check_equal(tmp_path / name, LogColumns(), bad_rows="drop", since="2020-01-01")
 
 
 def test_malformed_rows_are_dropped_alike(session: Any, tmp_path: Path) -> None:  # noqa: ARG001 - active

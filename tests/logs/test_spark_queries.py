@@ -38,6 +38,8 @@ def make_queries() -> Iterator[tuple[str, str]]:
             "inside": queries.inside(),
             "outside": queries.count_outside(),
             "times": queries.time_range(),
+            "days": queries.days(),
+            "invalid times": queries.invalid_times(10),
             "cells": queries.cells(),
         }
         if columns.layout == "long":

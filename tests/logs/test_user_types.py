@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.simulated_logs import long_tailed_visits
 
 from banditrank import InvalidInputError, UnknownNameError, assess_user_types
 from banditrank.counts._click_cube import ClickCube
@@ -47,6 +48,16 @@ def test_a_column_of_taste_is_recommended_and_one_of_noise_is_not() -> None:
     json.dumps(assessment.to_dict(), allow_nan=False)
 
 
+def test_a_column_of_noise_is_not_recommended_by_a_long_tail() -> None:
+    """Finding 2: appeals of 0 and 1 in the tail do not make a column of noise predict better."""
+    p_values = []
+    for seed in range(3):
+        assessment = assess_user_types(long_tailed_visits(seed, n_user_types=2)[0].cube())
+        assert assessment.recommended == ()
+        p_values.append(assessment.columns[0].p_value)
+    assert max(p_values) > 0.01  # error rate 1e-6
+
+
 def test_intervals_of_clicks_gained_contain_the_gain_and_are_stable() -> None:
     # 90% or more of the intervals contain the gain of the best rankings, 0.24: fewer than 24 of 30 have 1e-2.
     # Of 20 folds the standard error varies by a sixth or so, of 5 by a third.
@@ -86,6 +97,52 @@ def test_a_column_that_rankings_were_chosen_by_is_confounded() -> None:
     assert "rankings were chosen by it" in assessment.summary()
 
 
+def make_correlated_cube(seed: int, *, n_visits: int = 4000) -> ClickCube:
+    """Return a log whose rankings were chosen by segment, with a country that is correlated with it."""
+    rng = np.random.default_rng(seed)
+    segment = rng.integers(0, 2, n_visits)
+    country = np.where(rng.random(n_visits) < 0.7, segment, rng.integers(0, 3, n_visits))
+    keys = rng.random((n_visits, 5))
+    keys[np.arange(n_visits), segment] += 0.5
+    items = np.argsort(-keys, axis=1)[:, :3]
+    clicks = rng.random((n_visits, 3)) < MEANS[segment[:, None], items] * [1.0, 0.6, 0.4]
+    cube = ClickCube.from_visits(segment * 3 + country, items, clicks, user_types=[str(i) for i in range(6)])
+    values = tuple((f"segment-{i // 3}", f"country-{i % 3}") for i in range(6))
+    return replace(cube, type_columns=("segment", "country"), type_values=values)
+
+
+def test_a_column_that_is_correlated_with_the_one_rankings_were_chosen_by_is_not_blamed() -> None:
+    """Finding 4: rankings were chosen by a column only if users who are alike in all others show it.
+
+    The error rate is 1% a log: more than 2 of 20 have a probability below 1.1e-3.
+    """
+    found = [assess_user_types(make_correlated_cube(seed)) for seed in range(20)]
+    by_name = [{each.columns: each.is_confounded for each in assessment.columns} for assessment in found]
+    assert all(each["segment",] for each in by_name)
+    assert sum(each["country",] for each in by_name) <= 2
+    assert sum(each["segment", "country"] for each in by_name) <= 2
+    assert all(each.logging_p_value < 1e-6 for each in found[0].columns if "segment" in each.columns)
+
+
+def test_a_column_is_compared_among_users_who_are_alike_in_columns_that_are_not_assessed() -> None:
+    """Finding 4: ``among`` does not make a correlated column the one that rankings were chosen by."""
+    cube = make_correlated_cube(0)
+    assert not assess_user_types(cube, ["country"]).columns[0].is_confounded
+    assert assess_user_types(cube.regroup(["country"])).columns[0].is_confounded
+
+
+def test_columns_that_stand_for_each_other_are_blamed_together() -> None:
+    """Finding 4: of two columns that are the same, neither alone explains the rankings, but the pair does."""
+    cube = make_correlated_cube(0).regroup(["segment"])
+    values = tuple((name, name.replace("segment", "plan")) for (name,) in cube.type_values)
+    twice = replace(cube, type_columns=("segment", "plan"), type_values=values)
+    by_name = {each.columns: each for each in assess_user_types(twice).columns}
+    assert not by_name["segment",].is_confounded
+    assert not by_name["plan",].is_confounded
+    assert by_name["segment", "plan"].is_confounded
+    assert "leaving them out biases" in by_name["segment", "plan"].logging_text
+
+
 def test_noise_is_rarely_found_useful_or_confounded() -> None:
     # Error rates are at most 2.5% and 1% a log: more than 2 of 12 have probabilities below 4e-3.
     found = [assess_user_types(make_cube(seed, n_visits=1500), ["noise"]).columns[0] for seed in range(12)]
@@ -119,3 +176,21 @@ def test_types_that_were_shown_different_items_cannot_be_compared(n_shown: int) 
     assessment = assess_user_types(ClickCube.from_visits(types, items, clicks))
     assert assessment.columns[0].gain_text == "not identified"
     assert "one ranking serves all cannot be known" in assessment.summary()
+
+
+def test_users_who_return_do_not_make_a_column_of_noise_significant() -> None:
+    """Finding 3: the clicks of a column's value are those of its users, who differ in activity.
+
+    As independent clicks, half of the p-values would be below 0.01. If one in 100 is, two or more of 6 are
+    with a probability of 1.5e-3.
+    """
+    significant = 0
+    for seed in range(6):
+        rng = np.random.default_rng([7, seed])
+        n, users = 4000, np.repeat(np.arange(200), 20)
+        noise, is_active = rng.integers(0, 3, 200)[users], (rng.random(200) < 0.5)[users]
+        items = np.argsort(rng.random((n, 5)), axis=1)[:, :3]
+        clicks = is_active[:, None] & (rng.random((n, 3)) < 2 * MEANS[0, items] * [0.9, 0.6, 0.4])
+        assessed = assess_user_types(ClickCube.from_visits(noise, items, clicks, users=users))
+        significant += assessed.columns[0].p_value < 0.01
+    assert significant < 2

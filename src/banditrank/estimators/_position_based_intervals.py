@@ -71,11 +71,24 @@ def position_based_intervals(
     return position_ends, _mean_ends(information, displays, looks, means, candidates, level)
 
 
-def eliminate_means(displays: Floats, looks: Floats, means: Floats) -> PositionInformation:
-    """Return the information about log κ with log μ eliminated, whose information is diagonal."""
+def eliminate_means(
+    displays: Floats, looks: Floats, means: Floats, chances: Floats | None = None
+) -> PositionInformation:
+    """Return the information about log κ with log μ eliminated, whose information is diagonal.
+
+    Parameters
+    ----------
+    displays
+        T, shape (M, K).
+    looks, means
+        Estimates of κ and μ, shapes (K,) and (M,).
+    chances
+        p in the information T κ μ / (1 − p) of a cell, shape (M, K); κ μ by default.
+    """
     n_looks = displays @ looks  # (M,)
+    chances = np.outer(means, looks) if chances is None else chances
     # Without a miss the information would be infinite: half a miss is added.
-    chances = np.minimum(np.outer(means, looks), 1.0 - 0.5 / (displays + 1.0))  # (M, K)
+    chances = np.minimum(chances, 1.0 - 0.5 / (displays + 1.0))  # (M, K)
     per_mean = displays * looks / (1.0 - chances)  # (M, K): the information of log μ, over μ
     weights = per_mean * means[:, None]
     totals = per_mean.sum(axis=1)

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from banditrank.evaluation._log_cells import LogCells, sum_by
 from banditrank.evaluation._type_values import TypeValues
+from banditrank.evaluation._visit_clusters import VisitSample
 
 Floats = NDArray[np.float64]
 
 
-def value_by_cells(log: LogCells, shares: Floats) -> TypeValues:
+def value_by_cells(log: LogCells, shares: Floats, visits: VisitSample | None = None) -> TypeValues:
     """Return the values of a target by cells.
 
     Parameters
@@ -25,6 +26,8 @@ def value_by_cells(log: LogCells, shares: Floats) -> TypeValues:
         Cells of the log, in G groups.
     shares
         Probability with which the target shows each item at each position, shape (G, N, M, K).
+    visits
+        Visits of the log, for variances with correlated clicks of a visit; by default clicks are independent.
 
     Returns
     -------
@@ -41,6 +44,9 @@ def value_by_cells(log: LogCells, shares: Floats) -> TypeValues:
     # The variance of a binomial count, with one more click and one more miss than were seen.
     misses = 1.0 - (clicks + 1.0) / (displays + 2.0)
     variances = np.where(is_shown, wanted**2 * squares * misses / safe**2, 0.0).sum(axis=(1, 2))
+    if visits is not None:
+        influences = np.where(is_shown, wanted * shares / safe, 0.0).transpose(0, 1, 3, 2)  # (G, N, K, M)
+        variances += visits.covariance(influences, influences * rates.transpose(0, 2, 1))
     largest = np.where(is_shown & (wanted > 0), wanted * shares.max(axis=0) / safe, 0.0).max(axis=(1, 2))
     is_supported = ~((wanted > 0) & ~is_shown).any(axis=(1, 2))
     values = np.where(is_supported, (wanted * rates).sum(axis=(1, 2)), np.nan)

@@ -37,7 +37,12 @@ NOT_IDENTIFIED = ValueInterval(float("nan"), float("nan"), float("nan"))
 
 
 def collective_value(
-    values: TypeValues, ends: Floats, visits: Floats, utility: Utility, level: float
+    values: TypeValues,
+    ends: Floats,
+    visits: Floats,
+    utility: Utility,
+    level: float,
+    arrival_dispersion: float = 1.0,
 ) -> ValueInterval:
     """Return a collective utility of estimated values.
 
@@ -53,9 +58,11 @@ def collective_value(
         The collective utility.
     level
         Confidence level.
+    arrival_dispersion
+        Variance of the shares of user types over that of independent visits.
     """
     is_present = visits > 0
-    u, v, t = (one[is_present] for one in values[:3])
+    u, t = values.values[is_present], values.largest_weights[is_present]
     total = visits.sum()
     if not is_present.any() or np.isnan(u).any():
         return NOT_IDENTIFIED
@@ -71,8 +78,10 @@ def collective_value(
             return ValueInterval(value, -np.inf, np.inf)
         step = np.maximum(_STEP * u, 1e-12)
         slopes = (utility.evaluate(u + step) - utility.evaluate(u - step)) / (2 * step)
-    of_rates = max(0.0, float(rates @ f**2 - (rates @ f) ** 2)) / total
-    variance = float(((rates * slopes) ** 2 * v).sum()) + of_rates
+    of_rates = arrival_dispersion * max(0.0, float(rates @ f**2 - (rates @ f) ** 2)) / total
+    weights = np.zeros(len(visits))
+    weights[is_present] = rates * slopes
+    variance = values.variance_of_sum(weights) + of_rates
     if utility.name == UTILITARIAN.name:
         return ValueInterval(value, *gamma_interval(value, variance, float((rates * t).max()), level))
     half = NormalDist().inv_cdf((1 + level) / 2) * variance**0.5

@@ -26,6 +26,7 @@ from banditrank.evaluation._log_cells import LogCells, sum_by
 from banditrank.evaluation._log_model import LogModelFit
 from banditrank.evaluation._targets import ResolvedTarget, TargetRankings
 from banditrank.evaluation._type_values import TypeValues
+from banditrank.evaluation._visit_clusters import VisitSample
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +47,11 @@ class _Gradient(NamedTuple):
 
 
 def value_by_model(
-    fit: LogModelFit, log: LogCells, target: ResolvedTarget, training_fits: Sequence[LogModelFit] = ()
+    fit: LogModelFit,
+    log: LogCells,
+    target: ResolvedTarget,
+    training_fits: Sequence[LogModelFit] = (),
+    visits: VisitSample | None = None,
 ) -> TypeValues:
     """Return the values of a target that a fitted click model predicts.
 
@@ -60,6 +65,8 @@ def value_by_model(
         The target, in as many groups.
     training_fits
         For a learned target: the model fitted without each group.
+    visits
+        Visits of the log, for variances with correlated clicks of a visit; by default clicks are independent.
 
     Returns
     -------
@@ -77,6 +84,7 @@ def value_by_model(
     is_identified &= gradient.unknown <= _NEGLIGIBLE * np.nan_to_num(values)
     gamma, means = np.nan_to_num(fit.examination), np.nan_to_num(fit.means)
     looks = np.einsum("ncj,nc->nj", fit.displays, gamma)
+    influences = np.zeros((2, *fit.displays.shape))  # of a click, and the expected one of a display
     for i in np.flatnonzero(is_identified):
         weights = fit.information_weights(int(i))  # (C, M)
         by_item = weights.sum(axis=0)
@@ -87,14 +95,18 @@ def value_by_model(
         is_identified[i] = unidentified <= _UNIDENTIFIED * max(values[i], 1e-300)
         own = np.divide(by_log_item**2, by_item, out=np.zeros_like(by_item), where=by_item > 0)
         variances[i] = eliminated @ information.covariance @ eliminated + own.sum()
+        if visits is not None and not training_fits:
+            influences[:, i] = _influences(fit, gradient, int(i), weights)
         unclicked = gradient.by_column[i] * (gamma[i] == 0)
         largest[i] = max(
             _largest_ratio(gradient.by_item[i], looks[i]),
             _largest_ratio(unclicked, fit.displays[i] @ means[i]),
         )
     by_group = None
+    if visits is not None and not training_fits:
+        variances += visits.covariance(influences[:1], influences[1:])
     if training_fits:
-        by_group, variances, largest = _one_step(fit, log, target, training_fits)
+        by_group, variances, largest = _one_step(fit, log, target, training_fits, visits)
         values = np.maximum((log.group_shares * by_group).sum(axis=0), 0.0)
         is_identified &= np.isfinite(values)
     reason = "" if is_identified.all() else "the log does not tell positions and items of the target apart"
@@ -102,59 +114,110 @@ def value_by_model(
 
 
 def _one_step(
-    fit: LogModelFit, log: LogCells, target: ResolvedTarget, training_fits: Sequence[LogModelFit]
+    fit: LogModelFit,
+    log: LogCells,
+    target: ResolvedTarget,
+    training_fits: Sequence[LogModelFit],
+    visits: VisitSample | None,
 ) -> tuple[Floats, Floats, Floats]:
     """Return values by group, shape (G, N), and variances and largest weights, shape (N,), of a target."""
     n = log.shape[0]
     values = np.zeros((len(training_fits), n))
-    variances, largest = np.zeros((2, n))
+    variances, largest, covariances = np.zeros((3, n))
     for group, trained in enumerate(training_fits):
         shares = np.zeros_like(log.group_shares)
         shares[group] = 1.0
         start = _gradient(trained, shares, target)
         displays = np.maximum(fit.displays - trained.displays, 0.0)
         clicks = np.maximum(fit.clicks - trained.clicks, 0.0)
+        influences = np.zeros((2, *fit.displays.shape))
         for i in range(n):
             share = log.group_shares[group, i]
             if share <= 0:
                 continue
-            chances = np.minimum(trained.probabilities(i), _MAX_CHANCE)
-            misses = 1.0 - chances if fit.is_binomial else np.ones_like(chances)
-            step = _StepWeights.of(trained, start, i, share * fit.displays[i] * chances / misses)
-            influence = step.by_cell / misses  # (C, M): change of the value by a click
+            chances, misses = _chances_and_misses(trained, i)
+            weights = share * fit.displays[i] * chances / misses
+            influence, expected = _influences(trained, start, i, weights)
+            influences[:, i] = share * influence, share * expected
             residuals = clicks[i] - displays[i] * chances
             values[group, i] = start.values[i] + (influence * residuals).sum()
             spread = displays[i] * chances * misses
             variances[i] += share**2 * (influence**2 * spread).sum()
             is_shown = displays[i] > 0
             largest[i] = max(largest[i], share * influence[is_shown].max(initial=0.0))
-    return values, variances, largest
+        if visits is not None:
+            covariances += visits.of_group(group).pairs(*influences)
+    return values, variances + np.maximum(covariances, 0.0), largest
 
 
-class _StepWeights(NamedTuple):
-    """How the one-step estimate depends on the score of each cell, shape (C, M)."""
+def _chances_and_misses(fit: LogModelFit, user_type: int) -> tuple[Floats, Floats]:
+    """Return the probabilities of a click and of a miss of each cell of a type, the latter 1 if Poisson."""
+    chances = np.minimum(fit.probabilities(user_type), _MAX_CHANCE)
+    return chances, 1.0 - chances if fit.is_binomial else np.ones_like(chances)
 
-    by_cell: Floats
 
-    @classmethod
-    def of(cls, trained: LogModelFit, gradient: _Gradient, user_type: int, weights: Floats) -> "_StepWeights":
-        """Return ∇V I⁻¹ as weights of cells, for the information ``weights`` of cells, shape (C, M)."""
-        gamma, mu = (np.nan_to_num(one[user_type]) for one in (trained.examination, trained.means))
-        by_column, by_item = gradient.by_column[user_type] * gamma, gradient.by_item[user_type] * mu
-        of_items, of_columns = weights.sum(axis=0), weights.sum(axis=1)
-        inverse = np.divide(1.0, of_items, out=np.zeros_like(of_items), where=of_items > 0)
-        shares = weights * inverse  # (C, M)
-        used = np.flatnonzero(of_columns > 0)
-        direction = np.zeros_like(of_columns)
-        laplacian = np.diag(of_columns[used]) - weights[used] @ shares[used].T
-        eliminated = (by_column - shares @ by_item)[used]
-        # What is eliminated has no part in the null space, so that the smallest ridge serves as inverse.
-        # Relative to the information before elimination: with a single position nothing is left of it.
-        ridge = _RIDGE * max(of_columns.sum(), 1e-300) / max(used.size, 1)
-        direction[used] = np.linalg.solve(laplacian + ridge * np.eye(used.size), eliminated)
-        # Of the score of an item: its own step, and what the columns take of it.
-        of_item_scores = (by_item - weights.T @ direction) * inverse
-        return cls(direction[:, None] + of_item_scores)
+def _influences(
+    fit: LogModelFit, gradient: "_Gradient", user_type: int, weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return the change of the value by a click, and the expected one by a display, shape (C, M) each."""
+    chances, misses = _chances_and_misses(fit, user_type)
+    gamma, mu = (np.nan_to_num(factors[user_type]) for factors in (fit.examination, fit.means))
+    by_log_column, by_log_item = gradient.by_column[user_type] * gamma, gradient.by_item[user_type] * mu
+    by_click = _newton_steps(weights, by_log_column, by_log_item) / misses
+    return by_click, by_click * chances
+
+
+def cell_values_by_group(
+    fit: LogModelFit, training_fits: Sequence[LogModelFit], group_shares: Floats
+) -> Floats:
+    """Return the value of each cell by the one-step estimator on each group of folds, shape (G, N, M, K).
+
+    Parameters
+    ----------
+    fit
+        Fitted model of the whole log, with a column for each position.
+    training_fits
+        The model fitted without each group.
+    group_shares
+        Share of each group in the visits of a type, shape (G, N).
+    """
+    n, n_columns, n_items = fit.displays.shape
+    values = np.zeros((len(training_fits), n, n_items, n_columns))
+    for group, trained in enumerate(training_fits):
+        displays = np.maximum(fit.displays - trained.displays, 0.0)
+        clicks = np.maximum(fit.clicks - trained.clicks, 0.0)
+        for i in np.flatnonzero(group_shares[group] > 0):
+            chances, misses = _chances_and_misses(trained, int(i))
+            weights = group_shares[group, i] * fit.displays[i] * chances / misses
+            scores = (clicks[i] - displays[i] * chances) / misses
+            steps = _newton_steps(weights, scores.sum(axis=1), scores.sum(axis=0))
+            values[group, i] = (trained.probabilities(int(i)) * (1.0 + steps)).T
+    return values
+
+
+def _newton_steps(weights: Floats, by_column: Floats, by_item: Floats) -> Floats:
+    """Return I⁻¹ b as x_c + x_j of each cell, shape (C, M), for the information ``weights`` of cells.
+
+    Parameters
+    ----------
+    weights
+        Information of each cell about log γ_c + log μ_j, shape (C, M).
+    by_column, by_item
+        b: a derivative with respect to log γ, shape (C,), and log μ, shape (M,).
+    """
+    of_items, of_columns = weights.sum(axis=0), weights.sum(axis=1)
+    inverse = np.divide(1.0, of_items, out=np.zeros_like(of_items), where=of_items > 0)
+    shares = weights * inverse  # (C, M)
+    used = np.flatnonzero(of_columns > 0)
+    direction = np.zeros_like(of_columns)
+    laplacian = np.diag(of_columns[used]) - weights[used] @ shares[used].T
+    eliminated = (by_column - shares @ by_item)[used]
+    # What is eliminated has no part in the null space, so that the smallest ridge serves as inverse.
+    # Relative to the information before elimination: with a single position nothing is left of it.
+    ridge = _RIDGE * max(of_columns.sum(), 1e-300) / max(used.size, 1)
+    direction[used] = np.linalg.solve(laplacian + ridge * np.eye(used.size), eliminated)
+    # The step of an item: its own, and what the columns take of it.
+    return np.asarray(direction[:, None] + (by_item - weights.T @ direction) * inverse)
 
 
 def _gradient(fit: LogModelFit, group_shares: Floats, target: ResolvedTarget) -> _Gradient:

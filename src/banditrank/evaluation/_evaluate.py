@@ -16,9 +16,10 @@ from banditrank.evaluation._direct import value_by_model
 from banditrank.evaluation._evaluation import Evaluation, TargetEvaluation, ValueEstimate, ValueEstimator
 from banditrank.evaluation._gamma_interval import gamma_intervals
 from banditrank.evaluation._inverse_propensity import clipped_share, value_by_ips, value_by_snips
+from banditrank.evaluation._learned_choice import changes_of_groups, values_of_cells
 from banditrank.evaluation._learned_targets import BestTarget, LearnedTarget, PolicyTarget
 from banditrank.evaluation._log_cells import LogCells, log_cells, sum_by
-from banditrank.evaluation._log_model import LogModelFit, fit_without_group
+from banditrank.evaluation._log_model import LogModelFit, fit_log_model, fit_without_group
 from banditrank.evaluation._model_choice import EvaluationModelChoice, choose_model
 from banditrank.evaluation._price_of_equality import EstimatedPriceOfEquality, jackknife_price
 from banditrank.evaluation._targets import (
@@ -34,6 +35,12 @@ from banditrank.evaluation._targets import (
     logged_rankings,
 )
 from banditrank.evaluation._type_values import TypeValues
+from banditrank.evaluation._visit_clusters import (
+    ReturningUsers,
+    VisitSample,
+    assess_returning_users,
+    sample_visits,
+)
 from banditrank.policies._base import Policy, Treatment, check_treatment, is_equal, policy_label
 from banditrank.policies._catalog import POLICY_NAMES, make_policy
 from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
@@ -60,9 +67,12 @@ class _Setting(NamedTuple):
     merged: LogCells  # in one group, summed over the last click above
     observed: TypeValues | None  # of the logging policy; None without visits
     logged: TargetRankings | None  # of the logging policy; None without lists of whole visits
+    visits: VisitSample | None  # None without lists
+    users: ReturningUsers
     choice: EvaluationModelChoice
     fit: LogModelFit
     training_fits: list[LogModelFit]  # without each group, for learned targets
+    cell_values: Floats | None  # by the model and by cells, (2, G, N, M, K), for learned targets
     utility: Utility
     level: float
     clip: float
@@ -114,7 +124,8 @@ def evaluate(
     clip
         Maximum importance weight of ``ips`` and ``snips``; unlimited by default.
     n_folds
-        Number of groups of folds for cross-fitting.
+        Number of groups of folds for cross-fitting. With less than three, intervals leave out that the choice
+        of learned rankings depends on the log.
     n_samples
         Number of rankings to sample from a policy that explores at random.
     seed
@@ -166,9 +177,10 @@ def evaluate(
     names = Names(cube.user_types, cube.items, cube.n_positions)
     policy_options = {"treatment": treatment, "utility": chosen_utility, "click_model": _policy_model(choice)}
     parsed = _as_targets(targets, names, policy_options, n_samples, seed)
-    training_fits = []
+    training_fits, cell_values = [], None
     if any(target.is_learned for target in parsed):
-        training_fits = [fit_without_group(fit, log, group).shrunken() for group in range(n_folds)]
+        training_fits = _training_fits(fit, log)
+        cell_values = _cell_values(fit, training_fits, cells)
     setting = _Setting(
         names=names,
         log=log,
@@ -176,9 +188,12 @@ def evaluate(
         merged=merged,
         observed=_observed(cube, merged),
         logged=logged_rankings(cube) if any(isinstance(one, CurrentTarget) for one in parsed) else None,
+        visits=sample_visits(cube, n_groups=n_folds, seed=seed),
+        users=assess_returning_users(cube, level),
         choice=choice,
         fit=fit,
         training_fits=training_fits,
+        cell_values=cell_values,
         utility=chosen_utility,
         level=level,
         clip=weight,
@@ -250,7 +265,9 @@ def _as_target(  # noqa: PLR0911 - one for each kind of target
         utility = _utility_of(value, parameter) if parameter else policy_options["utility"]
         return BestTarget(name or f"equal:{utility.name}", "equal", utility)
     if value in POLICY_NAMES:
-        policy = make_policy(value, **policy_options)
+        # Under personalized treatment the utility is that of other targets.
+        utility = policy_options["utility"] if is_equal(policy_options["treatment"]) else UTILITARIAN
+        policy = make_policy(value, **{**policy_options, "utility": utility})
         return PolicyTarget(name or policy_label(policy.describe()), policy, n_samples, seed)
     raise UnknownNameError("target", value, ("current", "personalized", "equal", "equal:nash", *POLICY_NAMES))
 
@@ -263,6 +280,19 @@ def _utility_of(target: str, name: str) -> Utility:
         raise UnknownNameError("target", target, [f"equal:{known}" for known in error.known]) from None
     except InvalidInputError as error:
         raise InvalidInputError("target", f"must be valid: {error.field} {error.rule}", target) from None
+
+
+def _training_fits(fit: LogModelFit, log: LogCells) -> list[LogModelFit]:
+    """Return the fits of the model of a whole log without each of its groups."""
+    return [fit_without_group(fit, log, group).shrunken() for group in range(len(log.visits))]
+
+
+def _cell_values(fit: LogModelFit, training_fits: list[LogModelFit], cells: LogCells) -> Floats:
+    """Return the values of cells by group; those of browsing users by the model that they are ranked by."""
+    if fit.model == "user-browsing":
+        fit = fit_log_model(cells, "position-based")
+        training_fits = _training_fits(fit, cells)
+    return values_of_cells(fit, training_fits, cells)
 
 
 def _policy_model(choice: EvaluationModelChoice) -> str:
@@ -292,17 +322,22 @@ def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[Targe
     if is_current:
         resolved = resolved._replace(rankings=setting.logged)
     shares = resolved.shares
-    by_cells = value_by_cells(log, shares)
+    by_cells = value_by_cells(log, shares, setting.visits)
     by_estimator: dict[ValueEstimator, TypeValues] = {
         "cells": setting.observed if is_current and setting.observed is not None else by_cells,
-        "ips": value_by_ips(log, shares, setting.clip),
-        "snips": value_by_snips(log, shares, setting.clip),
+        "ips": value_by_ips(log, shares, setting.clip, setting.visits),
+        "snips": value_by_snips(log, shares, setting.clip, setting.visits),
         "model": (
-            value_by_model(setting.fit, setting.log, resolved, setting.training_fits)
+            value_by_model(setting.fit, setting.log, resolved, setting.training_fits, setting.visits)
             if target.is_learned
-            else value_by_model(setting.fit, log, resolved)
+            else value_by_model(setting.fit, log, resolved, visits=setting.visits)
         ),
     }
+    if isinstance(target, LearnedTarget) and setting.cell_values is not None:
+        model = setting.choice.model
+        changes = changes_of_groups(target, shares, log, model, setting.cell_values, setting.level)
+        for name, values in by_estimator.items():
+            by_estimator[name] = values._replace(changes=changes[0 if name == "model" else 1])
     estimates = {name: _estimate(name, values, setting) for name, values in by_estimator.items()}
     missing = unsupported_cells(log, shares)
     headline, reason = _headline(estimates, setting, is_current=is_current)
@@ -325,14 +360,15 @@ def _evaluate_target(target: EvaluationTarget, setting: _Setting) -> tuple[Targe
 
 
 def _estimate(name: ValueEstimator, values: TypeValues, setting: _Setting) -> ValueEstimate:
-    visits = setting.merged.n_visits
-    ends = gamma_intervals(*values[:3], setting.level)
+    visits, dispersion = setting.merged.n_visits, setting.users.arrival_dispersion
+    values = values._replace(variances=values.variances + values.values**2 * setting.users.variances)
+    ends = gamma_intervals(values.values, values.total_variances, values.largest_weights, setting.level)
     return ValueEstimate(
         estimator=name,
         values=values.values,
         intervals=ends,
-        total=collective_value(values, ends, visits, UTILITARIAN, setting.level),
-        utility=collective_value(values, ends, visits, setting.utility, setting.level),
+        total=collective_value(values, ends, visits, UTILITARIAN, setting.level, dispersion),
+        utility=collective_value(values, ends, visits, setting.utility, setting.level, dispersion),
         reason=values.reason,
     )
 

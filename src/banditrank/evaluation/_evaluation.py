@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,6 +187,23 @@ class Evaluation(Tabular):
             if target.name in (name, self.given_names.get(name)):
                 return target
         raise UnknownNameError("target", name, [target.name for target in self.targets])
+
+    def shares_lost(self, price: EstimatedPriceOfEquality) -> Floats:
+        """Return the share of its clicks that each user type loses by an equal target, shape (N,).
+
+        Below 0 for a type that gains, NaN where a value is not identified or 0.
+
+        Parameters
+        ----------
+        price
+            One of the prices: its targets and its estimator.
+        """
+        equal, personalized = (
+            self[name].estimates[cast("ValueEstimator", price.estimator)].values
+            for name in (price.target, price.reference)
+        )
+        shares = np.divide(equal, personalized, out=np.full(equal.size, np.nan), where=personalized > 0)
+        return np.asarray(1.0 - shares)
 
     def __iter__(self) -> Iterator[TargetEvaluation]:
         return iter(self.targets)

@@ -19,13 +19,16 @@ from numpy.typing import NDArray
 from banditrank.evaluation._cells import unsupported_cells
 from banditrank.evaluation._log_cells import LogCells, sum_by
 from banditrank.evaluation._type_values import TypeValues
+from banditrank.evaluation._visit_clusters import VisitSample
 
 Floats = NDArray[np.float64]
 
 _UNSUPPORTED = "the target has cells that were not shown"
 
 
-def value_by_ips(log: LogCells, shares: Floats, clip: float = np.inf) -> TypeValues:
+def value_by_ips(
+    log: LogCells, shares: Floats, clip: float = np.inf, visits: VisitSample | None = None
+) -> TypeValues:
     """Return the values of a target by inverse propensities.
 
     Parameters
@@ -36,21 +39,30 @@ def value_by_ips(log: LogCells, shares: Floats, clip: float = np.inf) -> TypeVal
         Probability with which the target shows each item at each position, shape (G, N, M, K).
     clip
         Maximum importance weight.
+    visits
+        Visits of the log, for variances with correlated clicks of a visit; by default clicks are independent.
     """
     q, weight = _clipped(log, shares, clip)
-    n, visits = log.shape[0], np.maximum(log.n_visits, 1e-300)
-    values = sum_by(log.user_type, q * log.weighted_clicks, n) / visits
-    variances = sum_by(log.user_type, q**2 * log.squared_weighted_clicks, n) / visits**2
-    largest = _maximum(log.user_type, weight, n) / visits
+    n, n_visits = log.shape[0], np.maximum(log.n_visits, 1e-300)
+    values = sum_by(log.user_type, q * log.weighted_clicks, n) / n_visits
+    variances = sum_by(log.user_type, q**2 * log.squared_weighted_clicks, n) / n_visits**2
+    largest = _maximum(log.user_type, weight, n) / n_visits
+    if visits is not None:
+        per_visit = np.divide(1.0, n_visits[:, None, None])
+        by_click = _by_column(log, weight) * per_visit
+        by_position = log.table(q * log.weighted_clicks).sum(axis=1)[:, :, None] * per_visit  # (N, K, 1)
+        variances += visits.covariance(by_click, np.broadcast_to(by_position * per_visit, by_click.shape))
     return _supported(log, shares, values, variances, largest)
 
 
-def value_by_snips(log: LogCells, shares: Floats, clip: float = np.inf) -> TypeValues:
+def value_by_snips(
+    log: LogCells, shares: Floats, clip: float = np.inf, visits: VisitSample | None = None
+) -> TypeValues:
     """Return the values of a target by self-normalised inverse propensities.
 
     Parameters
     ----------
-    log, shares, clip
+    log, shares, clip, visits
         As for `value_by_ips`.
     """
     q, weight = _clipped(log, shares, clip)
@@ -72,6 +84,10 @@ def value_by_snips(log: LogCells, shares: Floats, clip: float = np.inf) -> TypeV
     by_type = (n, n_positions)
     values = (filled * rates).reshape(by_type).sum(axis=1)
     variances = (filled**2 * np.maximum(squares, 0.0) / safe**2).reshape(by_type).sum(axis=1)
+    if visits is not None:
+        per_weight = (filled / safe).reshape(n, n_positions, 1)
+        by_click = _by_column(log, weight) * per_weight
+        variances += visits.covariance(by_click, by_click * rates.reshape(n, n_positions, 1))
     largest = (filled * _maximum(row, weight, size) / safe).reshape(by_type).max(axis=1)
     return _supported(log, shares, values, variances, largest)
 
@@ -96,6 +112,14 @@ def _clipped(log: LogCells, shares: Floats, clip: float) -> tuple[Floats, Floats
     if clip < np.inf:
         q = q * np.minimum(1.0, clip / np.maximum(weight, 1e-300))
     return q, np.minimum(weight, clip)
+
+
+def _by_column(log: LogCells, values: Floats) -> Floats:
+    """Return values of the cells with axes, shape (G, N, K, M)."""
+    n, n_items, n_positions = log.shape
+    table = np.zeros((len(log.visits), n, n_positions, n_items))
+    table[log.group, log.user_type, log.position, log.item] = values
+    return table
 
 
 def _maximum(rows: NDArray[np.int64], values: Floats, size: int) -> Floats:

@@ -18,6 +18,7 @@ from banditrank.estimators._click_models._goodness_of_fit import (
     chi_square_p_value,
     parameters_of_tested_cells,
 )
+from banditrank.estimators._click_models._long_tail import informative_rates, shrink_means
 from banditrank.estimators._click_models._rank_one import fit_rank_one_tables
 from banditrank.estimators._maximum_likelihood import alternate
 from banditrank.evaluation._log_cells import LogCells, sum_by
@@ -72,7 +73,7 @@ class LogModelFit(NamedTuple):
 
     def probabilities(self, user_type: int) -> Floats:
         """Return the click probability of each cell of a type, shape (C, M); 0 where it is unknown."""
-        gamma, mu = (np.nan_to_num(one[user_type]) for one in (self.examination, self.means))
+        gamma, mu = (np.nan_to_num(factors[user_type]) for factors in (self.examination, self.means))
         return np.outer(gamma, mu)
 
     def information_weights(self, user_type: int) -> Floats:
@@ -80,8 +81,10 @@ class LogModelFit(NamedTuple):
         displays, chances = self.displays[user_type], self.probabilities(user_type)
         if not self.is_binomial:
             return np.asarray(displays * chances)
-        chances = np.minimum(chances, 1.0 - 0.5 / (displays + 1.0))  # without a miss it would be infinite
-        return np.asarray(displays * chances / (1.0 - chances))
+        gamma, mu = (np.nan_to_num(factors[user_type]) for factors in (self.examination, self.means))
+        rates = informative_rates(displays.T, self.clicks[user_type].T, gamma, mu)
+        chances = np.minimum(rates.chances.T, 1.0 - 0.5 / (displays + 1.0))  # or it would be infinite
+        return np.asarray(displays * np.outer(gamma, rates.means) / (1.0 - chances))
 
     def column_information(self, user_type: int) -> ColumnInformation:
         """Return the information about log γ of a type, with log μ eliminated."""
@@ -116,7 +119,7 @@ class LogModelFit(NamedTuple):
         for i in range(len(means)):
             is_shown = looks[i] > 0
             if is_shown.any():
-                means[i, is_shown] = _shrink(clicks[i, is_shown], looks[i, is_shown])
+                means[i, is_shown] = shrink_means(clicks[i, is_shown], looks[i, is_shown])
         expected = np.einsum("ncj,nj->nc", self.displays, np.nan_to_num(means))
         least = np.divide(0.5, expected, out=np.full_like(gamma, np.nan), where=expected > 0)
         return self._replace(examination=np.maximum(gamma, least), means=means)
@@ -218,7 +221,7 @@ def _fit_tables(
     else:
         first = None if start is None else np.nan_to_num(start.examination, nan=1.0)
         by_item = displays.transpose(0, 2, 1), clicks.transpose(0, 2, 1)
-        examination, means = fit_rank_one_tables(*by_item, first)
+        examination, means, *_ = fit_rank_one_tables(*by_item, first)
     is_fitted = np.einsum("ncj,nj->nc", displays, means) > 0
     has_looks = np.einsum("ncj,nc->nj", displays, np.where(is_fitted, examination, 0.0)) > 0
     return LogModelFit(
@@ -229,15 +232,3 @@ def _fit_tables(
         clicks,
         n_positions,
     )
-
-
-def _shrink(clicks: Floats, looks: Floats) -> Floats:
-    """Return posterior means of rates; nearly equal ones if they vary no more than by chance."""
-    total = looks.sum()
-    mean = clicks.sum() / total
-    if mean <= 0:
-        return np.zeros_like(looks)
-    excess = (looks * (clicks / looks - mean) ** 2).sum() - (looks.size - 1) * mean
-    variance = excess / max(total - (looks**2).sum() / total, 1e-300)
-    strength = mean / max(variance, 1e-3 * mean**2)  # in looks
-    return np.asarray((clicks + strength * mean) / (looks + strength))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from banditrank._checks import check_integer
 from banditrank._extras import requires
 from banditrank._notebook import notebook_progress
+from banditrank._text import plural
 from banditrank.counts._click_cube import (
     MAX_POSITIONS,
     UNKNOWN,
@@ -39,9 +40,10 @@ from banditrank.logs._count_queries import (
 from banditrank.logs._count_warnings import find_warnings
 from banditrank.logs._engines.base import CountEngine, OnProgress
 from banditrank.logs._engines.duckdb import DuckDBEngine
+from banditrank.logs._frame_tables import pandas_table, polars_table
 from banditrank.logs._log_columns import LogColumns, resolve_columns
 from banditrank.logs._log_files import LogFiles, find_files
-from banditrank.logs._public_formats import OpenedLog, open_public_format
+from banditrank.logs._public_formats import OpenedLog, SessionLog, open_public_format
 from banditrank.logs._readable_log import ReadableLog, read_log
 from banditrank.logs._sorted_log import count_sorted_log
 from banditrank.logs._user_table import load_with_users
@@ -60,8 +62,9 @@ MAX_LISTS = 5_000_000
 
 _MAX_AUTO_PERIODS = 62  # two months of days
 _PERIOD_DAYS: dict[Period, int] = {"day": 1, "week": 7}
+_MAX_OUTLYING_SHARE = 0.01  # of the rows, at each end of the time
 _MAX_INVALID_NAMES = 10_000  # values that are excluded in a query
-_MAX_FLAGGED = 100_000  # visits that are searched for in the files
+_MAX_FLAGGED = 100_000  # visits, and values that are no times, that are searched for in the files
 _VISITS_SHARE = 0.4  # of the time, if the log has sessions
 _LISTS_SHARE = 0.5
 
@@ -117,8 +120,10 @@ def count_log(
         Number of positions to count, the first ones; by default all.
     period
         Length of periods, which needs a time; by default ``day`` if a time column is given, else a single
-        period. ``auto``: the shortest of ``day``, ``week`` and ``month`` that makes at most 62 periods, or a
-        single period if no time column is given or guessed, or a guessed one holds other values than times.
+        period. ``auto``: the shortest of ``day``, ``week`` and ``month`` that makes at most 62 periods of all
+        rows but the first and the last percent, or a single period if no time column is given or guessed, or
+        less than half of the rows have a time in a guessed one. Rows without a time are bad rows if there are
+        periods, or ``since`` or ``until``.
     time_zone
         Name of the time zone in which periods begin: ``Europe/Berlin``.
     since, until
@@ -183,7 +188,11 @@ def count_log(
             with _open_engine(engine, memory_limit, temporary_directory, threads, master) as running:
                 counter = _Counter(
                     running,
-                    replace(readable, malformed=opened.malformed + readable.malformed),
+                    replace(
+                        readable,
+                        original=opened.original or readable.original,
+                        malformed=opened.malformed + readable.malformed,
+                    ),
                     opened.columns,
                     single_click=single_click,
                     report=report,
@@ -263,6 +272,8 @@ class _Counter:
             period = self._choose_period(queries)
         if period is not None:
             options = replace(options, period=period, offsets=self._offsets(queries, zone))
+        elif bounds != (None, None):
+            options = replace(options, period="all")
         if first_position is None and n_positions is not None:
             lowest = _single(self._engine.fetch(queries.lowest_position()))
             first_position = 0 if lowest == 0 else 1
@@ -425,17 +436,20 @@ class _Counter:
         column = self._columns.names.get("time")
         if column is None:
             return None
-        table = self._engine.fetch(queries.time_range())
-        first, last, missing = (table[name][0].as_py() for name in ("first", "last", "missing"))
-        if missing and "time" in self._columns.guessed:
+        table = self._engine.fetch(queries.days())
+        n_rows = dict(zip(table["day"].to_pylist(), table["n"].to_pylist(), strict=True))
+        missing = n_rows.pop(None, 0)
+        n_times = sum(n_rows.values())
+        if missing > n_times and "time" in self._columns.guessed:
             self._warnings.append(
-                f"column {column} was guessed to be the time, but {missing:,} rows have none: the log is "
-                "counted as one period"
+                f"column {column} was guessed to be the time, but {plural(missing, 'row')} of "
+                f"{missing + n_times:,} have none: the log is counted as one period"
             )
             return None
-        if first is None:
+        if not n_rows:
             return "day"
-        n_days = (last - first) // 86_400 + 1
+        first, last = _most_days(n_rows)
+        n_days = last - first + 1
         fitting = (period for period, days in _PERIOD_DAYS.items() if n_days <= days * _MAX_AUTO_PERIODS)
         return next(fitting, "month")
 
@@ -457,12 +471,16 @@ class _Counter:
             flagged = dict(
                 zip(map(str, table["session"].to_pylist()), table["flag"].to_pylist(), strict=True)
             )
+        invalid_times: list[str] = []
+        if groups.NOT_A_TIME in bad:
+            table = self._engine.fetch(queries.invalid_times(_MAX_FLAGGED))
+            invalid_times = [value for value in table["value"].to_pylist() if value is not None]
         found: dict[str, groups.BadRow] = {}
         log = self._source.original
         if not (isinstance(log, LogFiles) and log.is_remote):
             own = tuple(name for name in self._columns.user_types if name not in self._joined)
             columns = replace(self._columns, user_types=own)  # rows of files have no joined columns
-            found = groups.find_bad_rows(_rows(log), columns, positions, bad, flagged)
+            found = groups.find_bad_rows(_rows(log), columns, positions, bad, flagged, invalid_times)
         if is_dropping:
             return found
         if found:
@@ -828,6 +846,8 @@ def period_name(number: int, period: str) -> str:
     >>> period_name(24312, "month"), period_name(5, "hour")
     ('2026-01', '1970-01-01T05')
     """
+    if period == "all":
+        return period
     if period == "month":
         return f"{number // 12:04d}-{number % 12 + 1:02d}"
     if period == "hour":
@@ -851,6 +871,21 @@ def _moment(field: str, text: str | None, zone: ZoneInfo) -> int | None:
     except ValueError:
         raise InvalidInputError(field, "must be a date such as 2026-01-31, or a time", text) from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp())
+
+
+def _most_days(n_rows: Mapping[int, int]) -> tuple[int, int]:
+    """Return the first and last day of a log whose rows of each day are given, but a few outlying rows.
+
+    Examples
+    --------
+    >>> _most_days({0: 2, 20_000: 500, 20_001: 500, 90_000: 1})
+    (20000, 20001)
+    """
+    days = np.array(sorted(n_rows))
+    shares = np.cumsum([n_rows[day] for day in days.tolist()]) / sum(n_rows.values())
+    first = np.searchsorted(shares, _MAX_OUTLYING_SHARE, side="right")
+    last = np.searchsorted(shares, 1 - _MAX_OUTLYING_SHARE, side="left")
+    return int(days[first]), int(days[last])
 
 
 def _zone_offsets(zone: ZoneInfo, first: int, last: int) -> list[tuple[int, int]]:
@@ -900,7 +935,7 @@ def open_source(
     Raises
     ------
     InvalidInputError
-        If the source is neither files nor a data frame.
+        If the source is neither files nor a data frame, or a frame has a column twice.
     """
     is_paths = isinstance(source, list | tuple) and all(isinstance(each, str | Path) for each in source)
     if isinstance(source, str | Path) or is_paths:
@@ -916,16 +951,11 @@ def open_source(
         return source.read_all()
     module = type(source).__module__.split(".")[0]
     if module == "pandas" and hasattr(source, "columns"):
-        try:
-            return pa.Table.from_pandas(source, preserve_index=False)
-        except (pa.ArrowException, ValueError, TypeError):
-            raise InvalidInputError(
-                "log", "must have columns of one type each", "a frame of pandas"
-            ) from None
+        return pandas_table(source)
     if module == "polars" and hasattr(source, "collect"):
         source = source.collect()
     if module == "polars" and hasattr(source, "to_arrow"):
-        return source.to_arrow()
+        return polars_table(source)
     raise InvalidInputError(
         "log", "must be files or a data frame of pandas, Polars or Arrow", type(source).__name__
     )
@@ -948,8 +978,8 @@ def open_users(users: Any, opened: OpenedLog) -> "LogFiles | Any | None":
         raise InvalidInputError("user table", error.rule, error.value) from None
 
 
-def _rows(log: "LogFiles | Any") -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(log, LogFiles):
+def _rows(log: "LogFiles | SessionLog | Any") -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(log, LogFiles | SessionLog):
         yield from log.rows()
         return
     number = 0

@@ -49,6 +49,9 @@ SAMPLE_BUCKETS = 1_000_000
 MAX_AMOUNT = "1e15"
 """Maximum number of displays, or clicks, of an aggregated row, as the queries write it."""
 
+TIME_RANGE = (-62_135_596_800, 253_402_300_799)
+"""First and last time in seconds since 1970: the years 1 to 9999, which Python's dates know."""
+
 MIN_PROPENSITY = 1e-100
 """Minimum propensity: sums of the squares of its inverse are numbers, too."""
 
@@ -131,7 +134,8 @@ class QueryOptions:
     low, high
         Range of valid positions, as the log numbers them.
     period
-        ``hour``, ``day``, ``week``, ``month``, or None for a single period.
+        ``hour``, ``day``, ``week``, ``month``; ``all`` for a single period of the rows with a time, None
+        for one of all rows.
     offsets
         Offsets of the time zone: seconds since 1970 from which on an offset in seconds applies, in order.
     single_click
@@ -241,10 +245,19 @@ class CountQueries:
         return f"SELECT * FROM all_rows WHERE coalesce({self._is_inside()}, true)"
 
     def time_range(self) -> str:
-        """Return the first and last time, in seconds since 1970, and the number of rows without one."""
+        """Return the first and last time, in seconds since 1970."""
         epoch = self._epoch()
-        missing = f"count(*) - count({epoch})"
-        return f"SELECT min({epoch}) AS first, max({epoch}) AS last, {missing} AS missing FROM log"
+        return f"SELECT min({epoch}) AS first, max({epoch}) AS last FROM log"
+
+    def days(self) -> str:
+        """Return the number of rows of each day since 1970; of the day NULL those without a time."""
+        day = f"CAST(floor({self._epoch()} / 86400.0) AS BIGINT)"
+        return f"SELECT day, count(*) AS n FROM (SELECT {day} AS day FROM log) GROUP BY day"
+
+    def invalid_times(self, limit: int) -> str:
+        """Return the different values that are not times, as text."""
+        value = "CAST(moment AS STRING)"
+        return f"SELECT DISTINCT {value} AS value FROM log WHERE {self._epoch()} IS NULL LIMIT {limit}"
 
     def lowest_position(self) -> str:
         """Return the lowest position."""
@@ -620,16 +633,20 @@ class CountQueries:
         return f"CASE WHEN coalesce({is_amount}, false) THEN {order} ELSE 1 END"
 
     def _epoch(self) -> str:
+        """Return the time in seconds since 1970; NULL if it is none of the years 1 to 9999."""
         match self._kinds["time"]:
             case "time":
-                return self._dialect.epoch.format("moment")
+                seconds = self._dialect.epoch.format("moment")
             case "integer" | "number":
-                return (
-                    "CAST(floor(CASE WHEN moment > 100000000000000 THEN moment / 1000000.0 "
-                    "WHEN moment > 100000000000 THEN moment / 1000.0 ELSE moment END) AS BIGINT)"
+                seconds = (
+                    "floor(CASE WHEN moment > 100000000000000 THEN moment / 1000000.0 "
+                    "WHEN moment > 100000000000 THEN moment / 1000.0 ELSE moment END)"
                 )
             case _:
-                return self._dialect.epoch.format(self._dialect.parse_time.format("CAST(moment AS STRING)"))
+                parsed = self._dialect.parse_time.format("CAST(moment AS STRING)")
+                seconds = self._dialect.epoch.format(parsed)
+        low, high = TIME_RANGE
+        return f"CASE WHEN {seconds} BETWEEN {low} AND {high} THEN CAST({seconds} AS BIGINT) END"
 
     def _is_inside(self) -> str:
         epoch, rules = self._epoch(), []
@@ -642,6 +659,8 @@ class CountQueries:
     def _period(self) -> str:
         """Return the number of the period since 1970."""
         epoch = self._epoch()
+        if self._options.period == "all":
+            return f"CASE WHEN {epoch} IS NOT NULL THEN CAST(0 AS BIGINT) END"
         local = epoch
         if any(offset for _, offset in self._options.offsets):
             (_, first), *later = self._options.offsets

@@ -20,10 +20,23 @@ from banditrank._text import MAX_DESCRIPTION, list_names, plural, shorten
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._click_models._estimates_of_model import cell_tables, lacks_misses
-from banditrank.estimators._click_models._goodness_of_fit import GoodnessOfFit, assess_fit
+from banditrank.estimators._click_models._fit import unconverged_notes
+from banditrank.estimators._click_models._goodness_of_fit import (
+    MISFIT_P_VALUE,
+    UNTESTED,
+    GoodnessOfFit,
+    assess_fit,
+)
 from banditrank.estimators._click_models._item_position_graph import find_components, joining_items
+from banditrank.estimators._click_models._long_tail import (
+    MIN_LOOKS,
+    find_tail,
+    informative_rates,
+    share_log_likelihood,
+)
 from banditrank.estimators._click_models._parameters import ModelParameters
-from banditrank.estimators._click_models._position_based import fit_position_based
+from banditrank.estimators._click_models._position_based import fit_position_based, with_activity
+from banditrank.estimators._click_models._selection import describe_activity, select_click_model
 from banditrank.estimators._distributions import chi_square_survival
 from banditrank.estimators._position_based_intervals import eliminate_means
 from banditrank.logs._count_warnings import find_wrong_propensities, is_suspicious
@@ -293,6 +306,8 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     types = tuple(
         replace(one, n_clicks=float(clicked.sum())) for one, clicked in zip(types, clicks, strict=True)
     )
+    unconverged = unconverged_notes(parameters, cube)
+    is_tail = find_tail(displays, parameters.attention)
     goodness = assess_fit(parameters, cube)
     drift = find_drift(cube)
     missing = _find_missing(cube, displays, clicks)
@@ -300,25 +315,21 @@ def diagnose(cube: ClickCube, target: float = 0.10) -> LogDiagnosis:
     is_futile = any(one.code in _FUTILE for one in (*missing, *equal))
     swaps = () if is_futile else _plan_all_swaps(cube.items, displays, clicks, parameters, types, target)
     findings = [
+        *(Finding("not-converged", "warning", _sentence(note)) for note in unconverged),
         *missing,
         *_find_unknowable(displays, types),
         *_find_imprecise(types, target, swaps),
         *equal,
         *_find_suspicious(cube, displays, clicks),
+        *_find_long_tail(displays, clicks, parameters, is_tail),
         *_find_bad_rows(cube),
         *_find_propensities(cube),
     ]
     is_testable = not any(one.code in {"no-clicks", "all-clicked"} for one in findings)
     if is_testable and goodness.is_misfit:
-        findings.append(
-            Finding(
-                "misfit",
-                "warning",
-                f"Click rates are not products of item and position (p = {goodness.p_value:.1g}): clicks may "
-                "depend on the other items of a visit, the log may mix user types by a column that was not "
-                "given, or rates may change over time.",
-            )
-        )
+        findings.append(_find_misfit(goodness, _assess_without(is_tail, cube)))
+    elif is_testable:
+        findings += _find_activity(cube, parameters)
     if drift.items:
         names = list_names(
             [f"{shorten(one.item)} ({shorten(one.user_type)})" for one in drift.items],
@@ -384,7 +395,9 @@ def _diagnose_type(
         overlap, effective, condition = _overlap(displays, kappa, means, len(groups))
     if main.size:
         rows = displays[:, main].any(axis=1)
-        information = eliminate_means(displays[np.ix_(rows, main)], kappa[main], means[rows])
+        cells = np.ix_(rows, main)
+        rates = informative_rates(displays[cells], clicks[cells], kappa[main], means[rows])
+        information = eliminate_means(displays[cells], kappa[main], rates.means, rates.chances)
         top = int(kappa[main].argmax())
         covariance = information.covariance
         variances = np.diag(covariance) + covariance[top, top] - 2 * covariance[top]
@@ -558,7 +571,16 @@ def _find_equal_positions(
         main = one.is_position_known
         rows = clicks[i][:, main].any(axis=1)
         part, clicked = displays[i][np.ix_(rows, main)], clicks[i][np.ix_(rows, main)]
-        full = np.minimum(parameters.appeal[i, rows, None] * parameters.attention[i, main], 1.0)
+        kappa = parameters.attention[i, main]
+        if i in parameters.long_tails:
+            in_tail = find_tail(part, kappa)
+            tail, of_tail, part, clicked = part[in_tail], clicked[in_tail], part[~in_tail], clicked[~in_tail]
+            rows = np.flatnonzero(rows)[~in_tail]
+            fitted, flat = (
+                share_log_likelihood(tail, of_tail, gamma) for gamma in (kappa, np.ones(kappa.size))
+            )
+            statistic += 2 * (fitted - flat)
+        full = np.minimum(parameters.appeal[i, rows, None] * kappa, 1.0)
         equal = (clicked.sum(axis=1) / part.sum(axis=1))[:, None]
         statistic += 2 * (_log_likelihood(part, clicked, full) - _log_likelihood(part, clicked, equal))
         degrees += int(main.sum()) - 1
@@ -617,6 +639,17 @@ def _find_suspicious(cube: ClickCube, displays: Floats, clicks: Floats) -> list[
     return findings
 
 
+def _find_activity(cube: ClickCube, parameters: ModelParameters) -> list[Finding]:
+    """Return a finding if clicks of a visit are correlated because users differ in activity."""
+    if not with_activity(parameters, cube).activity.variance:
+        return []
+    variance = select_click_model(cube).activity_variance  # 0 if a browsing model explains it better
+    if not variance:
+        return []
+    text = f"{describe_activity(variance)}. The click rates of items and positions hold nevertheless."
+    return [Finding("activity", "fine", text)]
+
+
 def _find_bad_rows(cube: ClickCube) -> list[Finding]:
     """Return findings about rows that were left out, and about a user with too many rows."""
     findings = []
@@ -645,6 +678,50 @@ def _find_propensities(cube: ClickCube) -> list[Finding]:
         return [Finding("wrong-propensities", "warning", _sentence(wrong))]
     text = "Propensities are logged, and their inverses add up to the number of items at each position."
     return [Finding("propensities", "fine", text)]
+
+
+def _find_long_tail(
+    displays: Floats, clicks: Floats, parameters: ModelParameters, is_tail: NDArray[np.bool_]
+) -> list[Finding]:
+    """Return a finding if items with few looks have an appeal at its bound of 1."""
+    in_tail = is_tail & clicks.any(axis=2)
+    at_bound = in_tail & (parameters.appeal >= 1.0) & ((displays > 0).sum(axis=2) > 1)
+    if not at_bound.any() and not parameters.long_tails:
+        return []
+    share = displays[is_tail].sum() / displays.sum()
+    text = (
+        f"Long tail: {int((is_tail & displays.any(axis=2)).sum()):,} items have fewer than {MIN_LOOKS:.0f} "
+        f"looks ({share:.0%} of the displays), and {int(at_bound.sum()):,} of them an appeal at its bound, 1."
+    )
+    if parameters.long_tails:
+        text += " They would bias the worth of positions: their clicks are compared within each item only."
+    return [Finding("long-tail", "fine", text)]
+
+
+def _assess_without(is_tail: NDArray[np.bool_], cube: ClickCube) -> GoodnessOfFit:
+    """Return the test of the fit to the items outside of the tail alone."""
+    if not is_tail.any():
+        return UNTESTED
+    cells = cube.cells
+    factors = np.where(is_tail[cells.user_type, cells.item], 0.0, 1.0)
+    kept = cells._replace(displays=cells.displays * factors, clicks=cells.clicks * factors)
+    return assess_fit(fit_position_based(replace(cube, cells=kept)), cube, ~is_tail)
+
+
+def _find_misfit(goodness: GoodnessOfFit, without_tail: GoodnessOfFit) -> Finding:
+    """Return the finding of a misfit with its likely causes."""
+    text = f"Click rates are not products of item and position (p = {goodness.p_value:.1g}): "
+    if without_tail.p_value >= MISFIT_P_VALUE:
+        text += (
+            f"the cause is the long tail, items with fewer than {MIN_LOOKS:.0f} looks, whose appeal may be "
+            f"at its bound, 1; the other items fit (p = {without_tail.p_value:.1g})."
+        )
+    else:
+        text += (
+            "clicks may depend on the other items of a visit, the log may mix user types by a column that "
+            "was not given, or rates may change over time."
+        )
+    return Finding("misfit", "warning", text)
 
 
 def _sentence(text: str) -> str:

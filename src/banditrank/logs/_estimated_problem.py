@@ -15,8 +15,8 @@ PROBLEM_MODELS = ("single-look", "position-based")
 """Click models whose estimates make a problem: a click rate is a product of position and item."""
 
 
-class ScaledProblem(NamedTuple):
-    """Problem with the estimates of a log, its click model, and the scale of its click rates.
+class LogProblem(NamedTuple):
+    """Problem with the estimates of a log, and its click model.
 
     Attributes
     ----------
@@ -24,13 +24,10 @@ class ScaledProblem(NamedTuple):
         The problem.
     model
         Click model of the estimates.
-    scale
-        Number by which the click rates of the log are divided in the problem.
     """
 
     problem: Problem
     model: str
-    scale: float
 
 
 def estimate_problem(
@@ -44,7 +41,8 @@ def estimate_problem(
 
     Preferences of a problem sum to 1. Relative examination does not: under ``position-based`` it is divided
     by its sum, and the means of each user type are multiplied by it, so that the click rates of rankings keep
-    their proportions between user types. They are those of the log up to a common factor.
+    their proportions between user types. The common factor is the click scale of the problem, so that solvers
+    return clicks per visit of the log.
 
     Parameters
     ----------
@@ -71,17 +69,17 @@ def estimate_problem(
     >>> estimate_problem(cube).position_preferences.round(1)
     array([[0.5, 0.3, 0.2]])
     """
-    return estimate_scaled_problem(cube, fit, diagnosis, name=name).problem
+    return estimate_with_model(cube, fit, diagnosis, name=name).problem
 
 
-def estimate_scaled_problem(
+def estimate_with_model(
     cube: ClickCube,
     fit: ClickModelFit | None = None,
     diagnosis: LogDiagnosis | None = None,
     *,
     name: str = "log",
-) -> ScaledProblem:
-    """Return the problem of `estimate_problem`, with its click model and scale.
+) -> LogProblem:
+    """Return the problem of `estimate_problem`, with its click model.
 
     Raises
     ------
@@ -107,5 +105,6 @@ def estimate_scaled_problem(
         user_types=fit.user_types,
         items=fit.items,
         name=name,
+        click_scale=scale,
     )
-    return ScaledProblem(problem, fit.model, scale)
+    return LogProblem(problem, fit.model)

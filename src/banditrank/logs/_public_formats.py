@@ -55,6 +55,26 @@ _LINE_RULE = "must be SessionID, TimePassed, and Q, QueryID, RegionID and URLs, 
 
 
 @dataclass(frozen=True, slots=True)
+class SessionLog:
+    """Session logs, whose lines are queries and clicks.
+
+    Attributes
+    ----------
+    paths
+        The files.
+    """
+
+    paths: Sequence[str]
+
+    def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the place of each query (``sessions.tsv line 7``) and its row, without malformed lines."""
+        for path in self.paths:
+            for visit in _visits(path):
+                if not isinstance(visit, TextRow):
+                    yield TextRow(visit["line"]).place(path), visit
+
+
+@dataclass(frozen=True, slots=True)
 class OpenedLog:
     """A log as files of an ordinary format, with its columns; or a data frame.
 
@@ -66,6 +86,8 @@ class OpenedLog:
         Names of the columns of the user table, if it has no header; its format is that of the log then.
     malformed
         Lines that a converted log lacks.
+    original
+        The log that was converted; None if the log is as it was given.
     """
 
     source: Any
@@ -74,6 +96,7 @@ class OpenedLog:
     header: Sequence[str] = ()
     user_header: Sequence[str] = ()
     malformed: MalformedRows = field(default_factory=MalformedRows)
+    original: SessionLog | None = None
 
 
 @contextmanager
@@ -115,9 +138,10 @@ def open_public_format(
         case "yandex":
             with spill_directory(temporary_directory) as directory:
                 converted = directory / "visits.parquet"
-                paths = find_files(source, file_format="tsv").paths
-                malformed = _convert_sessions(paths, converted, is_dropping=is_dropping)
-                yield OpenedLog(converted, "parquet", _filled(columns, YANDEX_COLUMNS), malformed=malformed)
+                log = SessionLog(find_files(source, file_format="tsv").paths)
+                malformed = _convert_sessions(log.paths, converted, is_dropping=is_dropping)
+                filled = _filled(columns, YANDEX_COLUMNS)
+                yield OpenedLog(converted, "parquet", filled, malformed=malformed, original=log)
         case _:
             yield OpenedLog(source, file_format, columns)
 
@@ -163,7 +187,7 @@ def _convert_sessions(paths: Sequence[str], target: Path, *, is_dropping: bool) 
 
 
 def _visits(path: str) -> Iterator[dict[str, Any] | TextRow]:
-    """Yield the visits of a session log, and its malformed lines."""
+    """Yield the visits of a session log with the lines of their queries, and its malformed lines."""
     session: str | None = None
     queries: list[dict[str, Any]] = []
     for line in read_lines(path):
@@ -183,7 +207,7 @@ def _visits(path: str) -> Iterator[dict[str, Any] | TextRow]:
             items = [url for url in words[5:] if url]
             queries.append(
                 {"visit": visit, "session": session, "query": words[3], "region": words[4], "items": items}
-                | {"clicked_items": []}
+                | {"clicked_items": [], "line": line.line}
             )
         elif not queries:
             rule = f"must follow a query of session {session}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from banditrank._figures import escape_mathtext
+from banditrank._fitted_texts import fit_texts
 from banditrank._report_page.elements import ReportFigure
 from banditrank._text import shorten
 
@@ -24,6 +25,7 @@ MAX_ITEMS = 12
 """Number of items of a user type in a figure, the most appealing ones."""
 
 _MAX_NAME = 28
+_MARGIN = 0.05  # of axes, beside the highest value
 _MARKERS = ("o", "s", "^", "D")
 
 
@@ -66,16 +68,17 @@ def _label(name: str) -> str:
 
 def _draw_positions(fit: "ClickModelFit", types: list[int], canvas: "Figure") -> None:
     axes = canvas.subplots()
-    for number, i in enumerate(types):
+    labels = {i: _label(fit.user_types[i]) for i in types}
+    if fit.has_shared_positions and len(fit.user_types) > 1:
+        labels = {fit.best_known_type: "all user types"}
+    for number, (i, label) in enumerate(labels.items()):
         known = np.flatnonzero(fit.is_position_identified[i])
         if not known.size:
             continue
         values, ends = fit.position_worth[i, known], fit.position_intervals[i, known]
-        places = known + 1 + 0.12 * (number - (len(types) - 1) / 2)
+        places = known + 1 + 0.12 * (number - (len(labels) - 1) / 2)
         errors = np.nan_to_num(np.abs(ends.T - values))
-        axes.errorbar(
-            places, values, yerr=errors, fmt=_MARKERS[number], capsize=3, label=_label(fit.user_types[i])
-        )
+        axes.errorbar(places, values, yerr=errors, fmt=_MARKERS[number], capsize=3, label=label)
     axes.set_xticks(range(1, fit.position_worth.shape[1] + 1))
     axes.set_xlabel("position")
     axes.set_ylabel("worth")
@@ -85,18 +88,22 @@ def _draw_positions(fit: "ClickModelFit", types: list[int], canvas: "Figure") ->
 
 def _draw_items(fit: "ClickModelFit", types: list[int], canvas: "Figure") -> None:
     columns = min(2, len(types))
-    panels = canvas.subplots(-(-len(types) // columns), columns, squeeze=False, sharex=True).ravel()
+    panels = canvas.subplots(-(-len(types) // columns), columns, squeeze=False).ravel()
+    highest = 0.0
     for axes, i in zip(panels, types, strict=False):
         order = np.argsort(-np.nan_to_num(fit.item_appeal[i], nan=-1.0), kind="stable")[:MAX_ITEMS]
         known = order[~np.isnan(fit.item_appeal[i, order])][::-1]
         values, ends = fit.item_appeal[i, known], fit.item_intervals[i, known]
         errors = np.nan_to_num(np.abs(ends.T - values))
         axes.errorbar(values, range(known.size), xerr=errors, fmt="o", capsize=2, markersize=4)
+        highest = max(highest, *(values + errors[1]))
         axes.set_yticks(range(known.size), [_label(fit.items[j]) for j in known])
         axes.set_title(_label(fit.user_types[i]))
-        axes.set_xlim(left=0)
+    for axes in panels[: len(types)]:
+        axes.set_xlim(0, (1.0 + _MARGIN) * highest)
     for axes in panels[len(types) :]:
-        axes.set_visible(False)
+        axes.remove()
+    fit_texts(canvas)
 
 
 def _draw_evaluation(evaluation: "Evaluation", canvas: "Figure") -> None:

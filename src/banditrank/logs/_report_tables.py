@@ -13,6 +13,7 @@ from banditrank._text import list_names, plural, shorten
 
 if TYPE_CHECKING:
     from banditrank.counts._click_cube import ClickCube
+    from banditrank.estimators._click_models._fit import ClickModelFit
     from banditrank.evaluation._evaluation import Evaluation
     from banditrank.logs._report import LogReport
 
@@ -80,6 +81,24 @@ def format_interval(
     if isnan(low) or isnan(high):
         return f"{value:.3f}"
     return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def tabulate_positions(fit: "ClickModelFit", types: Sequence[int]) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and rows of the worth of positions, by user type unless all have the same."""
+    columns = {i: shorten(fit.user_types[i]) for i in types}
+    if fit.has_shared_positions and len(fit.user_types) > 1:
+        columns = {fit.best_known_type: "all user types"}
+    rows = [
+        [
+            str(k + 1),
+            *(
+                format_interval(float(fit.position_worth[i, k]), *map(float, fit.position_intervals[i, k]))
+                for i in columns
+            ),
+        ]
+        for k in range(fit.position_worth.shape[1])
+    ]
+    return ["position", *columns.values()], rows
 
 
 def listed_types(cube: "ClickCube") -> list[int]:
@@ -188,20 +207,10 @@ def _positions(report: "LogReport") -> Section:
     if not isnan(test.p_value):
         found = "does not fit" if test.is_misfit else "no misfit was found"
         text.append(f"Test of the fit: {found} (p = {test.p_value:.2g}).")
-    types = listed_types(report.cube)
-    rows = [
-        [
-            str(k + 1),
-            *(
-                format_interval(float(fit.position_worth[i, k]), *map(float, fit.position_intervals[i, k]))
-                for i in types
-            ),
-        ]
-        for k in range(fit.position_worth.shape[1])
-    ]
-    heading = ["position", *(shorten(fit.user_types[i]) for i in types)]
-    notes = [*fit.notes, describe_unlisted(len(fit.user_types))]
-    table = Table(f"Worth of positions: {fit.worth_meaning}", heading, rows, " ".join(filter(None, notes)))
+    note = "" if fit.has_shared_positions else describe_unlisted(len(fit.user_types))
+    heading, rows = tabulate_positions(fit, listed_types(report.cube))
+    notes = " ".join(filter(None, [*fit.notes, note]))
+    table = Table(f"Worth of positions: {fit.worth_meaning}", heading, rows, notes)
     return Section("positions", title, text, ["positions"], [table])
 
 
@@ -257,7 +266,8 @@ def _user_types(report: "LogReport") -> Section:
     ]
     note = (
         "Held-out gain: log-likelihood of displays that were not fitted. Clicks gained: by personalized "
-        "rankings, over one ranking for all."
+        "rankings, over one ranking for all. Rankings chosen by it: users who differ in nothing else "
+        "were shown other items."
     )
     return Section("types", title, [assessment.statement], (), [Table("Columns", headings, rows, note)])
 
@@ -283,7 +293,27 @@ def _rankings(report: "LogReport") -> Section:
         rows += [[target, shorten(name), list_ranking(types[name])] for name in listed]
         note = describe_unlisted(len(types))
     headings = ["treatment", "user type", "items, first position first"]
-    return Section("rankings", title, text, (), [Table("Rankings", headings, rows, note)])
+    tables = [Table("Rankings", headings, rows, note)]
+    if evaluation.prices and len(report.cube.type_values) > 1:
+        tables.append(_losses(report, evaluation))
+    return Section("rankings", title, text, (), tables)
+
+
+def _losses(report: "LogReport", evaluation: "Evaluation") -> Table:
+    """Return the share of its clicks that each user type loses by each ranking for all."""
+    shares = [evaluation.shares_lost(price) for price in evaluation.prices]
+    rows = [
+        [shorten(report.cube.user_types[i]), *(format_share(float(lost[i])) for lost in shares)]
+        for i in listed_types(report.cube)
+    ]
+    headings = ["user type", *(price.target for price in evaluation.prices)]
+    caption = "Share of the clicks of personalized rankings that one ranking for all costs each user type"
+    return Table(caption, headings, rows, describe_unlisted(len(report.cube.type_values)))
+
+
+def format_share(value: float) -> str:
+    """Return a share in percent, or that it is not identified."""
+    return NOT_IDENTIFIED if isnan(value) else f"{value:.1%}"
 
 
 def _evaluation(report: "LogReport") -> Section:

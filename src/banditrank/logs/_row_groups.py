@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -60,7 +60,6 @@ FLAG_REASONS = {
 ACCEPTED = (COUNTED, OUTSIDE, BEYOND_LIMIT)
 """Reasons of rows that are not bad."""
 
-_DATE = re.compile(r"(\d{4,6})-(\d{1,2})-(\d{1,2})(?=[ T]\d|$)")
 _WHOLE = re.compile(r"-?[0-9]+")
 _MAX_PARSED_POSITION = 10**9
 _NAME_RULE = "must be a non-empty printable string"
@@ -222,26 +221,6 @@ def parse_click(value: object) -> int | None:
     return None
 
 
-def is_time(value: object) -> bool:
-    """Return whether a value is a time, a number of seconds or milliseconds, or missing.
-
-    Examples
-    --------
-    >>> [is_time(value) for value in ("2026-01-31 08:15", "2026-1-31", 1767225600, "tomorrow", "2026-31-01")]
-    [True, True, True, False, False]
-    """
-    if not isinstance(value, str) or is_missing(value):
-        return True
-    found = _DATE.match(value.strip())
-    if found is None:
-        return False
-    try:
-        date(*map(int, found.groups()))
-    except ValueError:
-        return False
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class BadRow:
     """A row that is not counted.
@@ -268,7 +247,8 @@ class BadRow:
 
     def error(self) -> InvalidInputError:
         """Return the error of one line."""
-        return InvalidInputError(f"{self.place}: {self.column}", self.rule, self.value)
+        rule = f"{self.rule}, unless bad rows are dropped"
+        return InvalidInputError(f"{self.place}: {self.column}", rule, self.value)
 
 
 def find_bad_rows(
@@ -277,6 +257,7 @@ def find_bad_rows(
     positions: PositionRange,
     wanted: Iterable[str],
     flagged: Mapping[str, int],
+    invalid_times: Collection[str] = (),
 ) -> dict[str, BadRow]:
     """Return the first row of each reason, in the order of the log.
 
@@ -292,10 +273,12 @@ def find_bad_rows(
         Reasons to search for; the search ends when all are found.
     flagged
         Flags of the visits that are left out, by the text of their id.
+    invalid_times
+        Values of the time column that are not times, as text.
     """
     open_reasons = set(wanted)
     found: dict[str, BadRow] = {}
-    judge = _RowJudge(columns, positions, flagged)
+    judge = _RowJudge(columns, positions, flagged, frozenset(invalid_times))
     for place, row in rows:
         for bad in judge.judge(place, row):
             if bad.reason in open_reasons:
@@ -310,11 +293,17 @@ class _RowJudge:
     """Applies the rules of the queries to single rows."""
 
     def __init__(
-        self, columns: ResolvedColumns, positions: PositionRange, flagged: Mapping[str, int]
+        self,
+        columns: ResolvedColumns,
+        positions: PositionRange,
+        flagged: Mapping[str, int],
+        invalid_times: frozenset[str],
     ) -> None:
         self._columns = columns
         self._positions = positions
         self._flagged = flagged
+        self._invalid_times = invalid_times
+        self._invalid_numbers = frozenset(map(_to_float, invalid_times))
         self._seen: dict[str, list[tuple[int, str]]] = {}
 
     def judge(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:
@@ -325,9 +314,13 @@ class _RowJudge:
                 yield BadRow(missing("user_type"), place, column, "must not be missing", row.get(column))
             elif not is_name(row[column]):
                 yield BadRow(not_a_name("user_type"), place, column, _NAME_RULE, row[column])
-        for role in ("item", "position", "clicked", "session", "time"):
+        for role in ("item", "position", "clicked", "session"):
             if role in names and is_missing(row.get(names[role])):
                 yield BadRow(missing(role), place, names[role], "must not be missing", row.get(names[role]))
+        if "time" in names and not self._is_time(row.get(names["time"])):
+            guessed = ", as the guessed column of the time" if "time" in self._columns.guessed else ""
+            rule = f"must be a time{guessed}"
+            yield BadRow(NOT_A_TIME, place, names["time"], rule, row.get(names["time"]))
         if self._columns.layout == "wide":
             yield from self._judge_visit(place, row)
             return
@@ -335,7 +328,15 @@ class _RowJudge:
         if "session" in names and self._columns.layout == "long":
             yield from self._judge_session(place, row)
 
-    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:  # noqa: C901, PLR0912 - rules
+    def _is_time(self, value: object) -> bool:
+        """Return whether a value is a time: the engine has found those that are not."""
+        if is_missing(value):
+            return False
+        if isinstance(value, int | float):  # engines write numbers in different ways
+            return float(value) not in self._invalid_numbers
+        return str(value) not in self._invalid_times
+
+    def _judge_values(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:  # noqa: C901 - rules
         names, allowed = self._columns.names, self._positions
         if not is_missing(row.get(names["item"])) and not is_name(row[names["item"]]):
             yield BadRow(not_a_name("item"), place, names["item"], _NAME_RULE, row[names["item"]])
@@ -351,8 +352,6 @@ class _RowJudge:
             value = row.get(names["clicked"])
             if not is_missing(value) and parse_click(value) is None:
                 yield BadRow(NOT_A_CLICK, place, names["clicked"], "must be 0 or 1", value)
-        if "time" in names and not is_time(row.get(names["time"])):
-            yield BadRow(NOT_A_TIME, place, names["time"], "must be a time", row.get(names["time"]))
         if "propensity" in names:
             number = _number(row.get(names["propensity"]))
             if number is None or not MIN_PROPENSITY <= number <= 1:
@@ -393,8 +392,6 @@ class _RowJudge:
 
     def _judge_visit(self, place: str, row: Mapping[str, Any]) -> Iterator[BadRow]:
         names = self._columns.names
-        if "time" in names and (is_missing(row.get(names["time"])) or not is_time(row.get(names["time"]))):
-            yield BadRow(NOT_A_TIME, place, names["time"], "must be a time", row.get(names["time"]))
         column = self._columns.items[0]
         cells = [row.get(name) for name in self._columns.items]
         items = [
@@ -426,11 +423,16 @@ class _RowJudge:
 
 
 def _number(value: object) -> float | None:
-    try:
-        number = float(value)  # type: ignore[arg-type] # anything else is not a number
-    except (TypeError, ValueError):
-        return None
+    number = _to_float(value)
     return number if math.isfinite(number) else None
+
+
+def _to_float(value: object) -> float:
+    """Return a value as a number, NaN if it is none."""
+    try:
+        return float(value)  # type: ignore[arg-type] # anything else is not a number
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _as_list(value: object) -> list[object]:

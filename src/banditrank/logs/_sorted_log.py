@@ -37,7 +37,14 @@ from banditrank.counts._visit_table import (
     look_up,
     read_only,
 )
-from banditrank.logs._count_queries import FOLD_HASH, MODULUS, SAMPLE_BUCKETS, SAMPLE_HASH, HashParameters
+from banditrank.logs._count_queries import (
+    FOLD_HASH,
+    MODULUS,
+    SAMPLE_BUCKETS,
+    SAMPLE_HASH,
+    TIME_RANGE,
+    HashParameters,
+)
 from banditrank.logs._engines.base import OnProgress
 from banditrank.logs._log_columns import ColumnKind, ResolvedColumns
 from banditrank.logs._log_files import LogFiles
@@ -697,10 +704,14 @@ def _epoch_seconds(column: Any) -> Indices:
     """Return seconds since 1970."""
     name = str(column.type)
     if name.startswith("date32"):
-        return np.asarray(column.cast("int32")).astype(np.int64) * 86_400
-    if not name.startswith("timestamp"):
+        seconds = np.asarray(column.cast("int32")).astype(np.int64) * 86_400
+    elif name.startswith("timestamp"):
+        seconds = _integers(column) // {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+    else:
         raise _Unsuitable
-    return _integers(column) // {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+    if seconds.min() < TIME_RANGE[0] or seconds.max() > TIME_RANGE[1]:
+        raise _Unsuitable  # a bad time
+    return seconds
 
 
 def _hash(values: Indices, parameters: HashParameters) -> Indices:

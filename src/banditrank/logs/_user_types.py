@@ -8,7 +8,7 @@ nothing.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from banditrank._frames import Columns, Tabular
 from banditrank.counts._click_cube import ClickCube
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators._click_models._item_position_graph import find_components
+from banditrank.estimators._click_models._long_tail import find_tail, shrink_means
 from banditrank.estimators._click_models._rank_one import fit_rank_one_tables
 from banditrank.estimators._distributions import chi_square_survival, student_quantile
 
@@ -53,9 +54,11 @@ class ColumnAssessment:
     clicks_interval
         Its 95% interval; NaN if both rankings are the same in each fold.
     is_confounded
-        Whether the logging policy showed the types different items.
+        Whether rankings were chosen by the columns: the logging policy showed different items to users who
+        differ in them, but not in the other columns of the log. Not so of a pair if one of its columns
+        explains this.
     logging_p_value
-        Of the test that it did not.
+        Of the test that it did not show different items to users who differ in these columns only.
     """
 
     columns: tuple[str, ...]
@@ -83,6 +86,14 @@ class ColumnAssessment:
             return "none: the same ranking"
         return f"{self.clicks_gained:+.4f} [{low:+.4f}, {high:+.4f}]"
 
+    @property
+    def logging_text(self) -> str:
+        """What follows if rankings were chosen by the columns."""
+        subject = "it" if len(self.columns) == 1 else "them"
+        return (
+            f"rankings were chosen by {subject}, so that leaving {subject} out biases the worth of positions"
+        )
+
     def __str__(self) -> str:
         name = " and ".join(self.columns)
         if math.isnan(self.held_out_gain):
@@ -93,7 +104,7 @@ class ColumnAssessment:
         else:
             text = f"{name}: no gain on held-out visits"
         if self.is_confounded:
-            text += "; rankings were chosen by it, so that leaving it out biases the worth of positions"
+            text += f"; {self.logging_text}"
         return text
 
 
@@ -117,10 +128,10 @@ class UserTypeAssessment(Tabular):
         """What to do, in a sentence or two."""
         if self.recommended:
             return f"Tell user types apart by {' and '.join(self.recommended)}."
-        assessed = [one for one in self.columns if not math.isnan(one.held_out_gain)]
+        assessed = [each for each in self.columns if not math.isnan(each.held_out_gain)]
         if not assessed:
             return "No column can be assessed."
-        if all(math.isnan(one.clicks_gained) for one in assessed):
+        if all(math.isnan(each.clicks_gained) for each in assessed):
             return (
                 "No column tells users apart on held-out visits. Whether one ranking serves all cannot be "
                 "known from this log."
@@ -132,12 +143,12 @@ class UserTypeAssessment(Tabular):
     def without_gains(self) -> "UserTypeAssessment":
         """Return the assessment of a log that does not teach rankings: without the clicks gained."""
         unknown = (math.nan, math.nan)
-        columns = (replace(one, clicks_gained=math.nan, clicks_interval=unknown) for one in self.columns)
+        columns = (replace(each, clicks_gained=math.nan, clicks_interval=unknown) for each in self.columns)
         return replace(self, columns=tuple(columns))
 
     def summary(self) -> str:
         """Return the assessment as text."""
-        return "\n".join([self.statement, *(f"- {one}" for one in self.columns)])
+        return "\n".join([self.statement, *(f"- {each}" for each in self.columns)])
 
     def __str__(self) -> str:
         return self.summary()
@@ -148,32 +159,32 @@ class UserTypeAssessment(Tabular):
             "recommended": list(self.recommended),
             "columns": [
                 {
-                    "columns": list(one.columns),
-                    "n_user_types": one.n_user_types,
-                    "p_value": _finite(one.p_value),
-                    "held_out_gain": _finite(one.held_out_gain),
-                    "held_out_interval": [_finite(end) for end in one.held_out_interval],
-                    "clicks_gained": _finite(one.clicks_gained),
-                    "clicks_interval": [_finite(end) for end in one.clicks_interval],
-                    "is_useful": one.is_useful,
-                    "is_confounded": one.is_confounded,
-                    "logging_p_value": _finite(one.logging_p_value),
+                    "columns": list(each.columns),
+                    "n_user_types": each.n_user_types,
+                    "p_value": _finite(each.p_value),
+                    "held_out_gain": _finite(each.held_out_gain),
+                    "held_out_interval": [_finite(end) for end in each.held_out_interval],
+                    "clicks_gained": _finite(each.clicks_gained),
+                    "clicks_interval": [_finite(end) for end in each.clicks_interval],
+                    "is_useful": each.is_useful,
+                    "is_confounded": each.is_confounded,
+                    "logging_p_value": _finite(each.logging_p_value),
                 }
-                for one in self.columns
+                for each in self.columns
             ],
         }
 
     def _columns(self) -> Columns:
         return {
-            "columns": [", ".join(one.columns) for one in self.columns],
-            "n_user_types": np.array([one.n_user_types for one in self.columns]),
-            "p_value": np.array([one.p_value for one in self.columns]),
-            "held_out_gain": np.array([one.held_out_gain for one in self.columns]),
-            "clicks_gained": np.array([one.clicks_gained for one in self.columns]),
-            "clicks_lower": np.array([one.clicks_interval[0] for one in self.columns]),
-            "clicks_upper": np.array([one.clicks_interval[1] for one in self.columns]),
-            "is_useful": np.array([one.is_useful for one in self.columns]),
-            "is_confounded": np.array([one.is_confounded for one in self.columns]),
+            "columns": [", ".join(each.columns) for each in self.columns],
+            "n_user_types": np.array([each.n_user_types for each in self.columns]),
+            "p_value": np.array([each.p_value for each in self.columns]),
+            "held_out_gain": np.array([each.held_out_gain for each in self.columns]),
+            "clicks_gained": np.array([each.clicks_gained for each in self.columns]),
+            "clicks_lower": np.array([each.clicks_interval[0] for each in self.columns]),
+            "clicks_upper": np.array([each.clicks_interval[1] for each in self.columns]),
+            "is_useful": np.array([each.is_useful for each in self.columns]),
+            "is_confounded": np.array([each.is_confounded for each in self.columns]),
         }
 
 
@@ -214,20 +225,18 @@ def assess_user_types(
             raise UnknownNameError("among", name, cube.type_columns)
     if not cube.cells.displays.any():
         raise InvalidInputError("cube", "must have displays", "none")
+    candidates = [(name,) for name in names] + (list(combinations(names, 2)) if pairs else [])
+    logging = _test_all_logging(cube, candidates)
     cube = cube.split_folds(np.random.default_rng(0)).regroup(names)
     cube.check_analysed()
-    candidates = [(name,) for name in names] + (list(combinations(names, 2)) if pairs else [])
-    found = sorted((_assess(cube, one) for one in candidates), key=lambda one: -_key(one.held_out_gain))
-    useful = [one for one in found if one.is_useful]
+    assessed = [_assess(cube, columns, logging[columns]) for columns in candidates]
+    found = sorted(assessed, key=lambda each: (math.isnan(each.held_out_gain), -each.held_out_gain))
+    useful = [each for each in found if each.is_useful]
     recommended = useful[0].columns if useful else ()
-    for one in useful:  # a single column that is as good as the best pair
-        if len(one.columns) < len(recommended) and one.held_out_gain >= useful[0].held_out_interval[0]:
-            recommended = one.columns
+    for each in useful:  # a single column that is as good as the best pair
+        if len(each.columns) < len(recommended) and each.held_out_gain >= useful[0].held_out_interval[0]:
+            recommended = each.columns
     return UserTypeAssessment(tuple(found), recommended)
-
-
-def _key(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
 
 
 class _Tables(NamedTuple):
@@ -244,35 +253,38 @@ class _Fit(NamedTuple):
     appeal: Floats
 
 
-def _assess(cube: ClickCube, columns: tuple[str, ...]) -> ColumnAssessment:
+def _assess(cube: ClickCube, columns: tuple[str, ...], logging: "_LoggingTest") -> ColumnAssessment:
     by_type = cube.regroup(columns)
     cells = by_type.cells
     whole = _tables(by_type, np.ones(cells.fold.size, dtype=np.bool_))
     together = _pool(whole)
     n_types = len(by_type.type_values)
-    logging_p_value = _test_logging(by_type)
-    is_confounded = logging_p_value < _SIGNIFICANT
     unknown = (math.nan, math.nan)
     folds = np.unique(cells.fold[cells.displays > 0])
     if n_types < 2 or folds.size < 2 or not whole.clicks.any():
         return ColumnAssessment(
-            columns, n_types, math.nan, math.nan, unknown, math.nan, unknown, is_confounded, logging_p_value
+            *(columns, n_types, math.nan, math.nan, unknown, math.nan, unknown),
+            *(logging.is_confounded, logging.p_value),
         )
-    p_value = _likelihood_ratio(whole, together)
+    fitted = _fit(whole)
+    deviations, spreads = np.zeros((2, folds.size, n_types))
     is_comparable = _is_comparable(whole, together)
     gains, weights, clicks_gained, leave_one_out = (np.zeros(folds.size) for _ in range(4))
-    all_users = _fit(together)
+    all_users = _fit_all_users(together)
     rankings = _best_rankings(_shrink(whole, all_users), all_users)
     for number, fold in enumerate(folds):
         test = _tables(by_type, cells.fold == fold)
         training = _Tables(whole.displays - test.displays, whole.clicks - test.clicks)
-        all_users = _fit(_pool(training))
+        all_users = _fit_all_users(_pool(training))
         shrunk = _shrink(training, all_users)
         gains[number] = _log_likelihood(test, shrunk) - _log_likelihood(test, _repeat(all_users, n_types))
         weights[number] = test.displays.sum()
+        deviations[number], spreads[number] = _deviations(test, fitted)
         learned = _best_rankings(shrunk, all_users)
         clicks_gained[number] = learned.gain(shrunk, _held_out_appeal(shrunk, test, whole), whole)
         leave_one_out[number] = rankings.gain(shrunk, shrunk.appeal, training)
+    dispersion = float((deviations**2).sum() / max(spreads.sum(), 1e-300)) * folds.size / (folds.size - 1)
+    p_value = _likelihood_ratio(whole, together, max(dispersion, 1.0))
     gain, interval = _mean_interval(1000 * gains / weights, weights)
     clicks, clicks_interval = math.nan, unknown
     if is_comparable:
@@ -287,8 +299,8 @@ def _assess(cube: ClickCube, columns: tuple[str, ...]) -> ColumnAssessment:
         interval,
         clicks,
         clicks_interval,
-        is_confounded,
-        logging_p_value,
+        logging.is_confounded,
+        logging.p_value,
     )
 
 
@@ -316,7 +328,22 @@ def _pool(tables: _Tables) -> _Tables:
 
 
 def _fit(tables: _Tables) -> _Fit:
-    return _Fit(*fit_rank_one_tables(tables.displays, tables.clicks))
+    fit = fit_rank_one_tables(tables.displays, tables.clicks)
+    return _Fit(fit.gamma, fit.means)
+
+
+def _fit_all_users(tables: _Tables) -> _Fit:
+    """Return the fit of all users, with the appeal of the long tail shrunk: it is 0 or 1 by chance."""
+    fit = _fit(tables)
+    is_tail = find_tail(tables.displays, fit.kappa) & tables.displays.any(axis=2)
+    if not is_tail.any():
+        return fit
+    appeal, looks = fit.appeal.copy(), np.einsum("ijk,ik->ij", tables.displays, fit.kappa)
+    is_tail &= looks > 0
+    appeal[is_tail] = np.minimum(
+        shrink_means(tables.clicks.sum(axis=2)[is_tail], looks[is_tail]), _MAX_APPEAL
+    )
+    return fit._replace(appeal=appeal)
 
 
 def _repeat(fit: _Fit, n_types: int) -> _Fit:
@@ -352,10 +379,28 @@ def _log_likelihood(tables: _Tables, fit: _Fit) -> float:
     return float((tables.clicks * np.log(chances) + misses * np.log1p(-chances)).sum())
 
 
-def _likelihood_ratio(whole: _Tables, together: _Tables) -> float:
-    by_type, pooled = _fit(whole), _fit(together)
-    n_types = whole.displays.shape[0]
-    statistic = 2 * (_log_likelihood(whole, by_type) - _log_likelihood(whole, _repeat(pooled, n_types)))
+def _deviations(tables: _Tables, fit: _Fit) -> tuple[Floats, Floats]:
+    """Return the clicks of each type less those expected, and their variance if clicks are independent."""
+    chances = np.clip(fit.appeal[:, :, None] * fit.kappa[:, None, :], _MIN_CHANCE, 1 - _MIN_CHANCE)
+    expected = tables.displays * chances
+    return (tables.clicks - expected).sum(axis=(1, 2)), (expected * (1 - chances)).sum(axis=(1, 2))
+
+
+def _likelihood_ratio(whole: _Tables, together: _Tables, dispersion: float) -> float:
+    """Return the p-value of the test that types do not differ.
+
+    The clicks of a type vary more than independent ones do if users differ in activity: their part of the
+    statistic is divided by ``dispersion``, the ratio of the variances in the folds of users.
+    """
+    is_tail = find_tail(together.displays[0], _fit(together).kappa[0])
+    whole, together = (  # items with few looks have no chi-square distribution
+        _Tables(displays[:, ~is_tail], clicks[:, ~is_tail]) for displays, clicks in (whole, together)
+    )
+    by_type, pooled = _fit(whole), _repeat(_fit(together), whole.displays.shape[0])
+    statistic = 2 * (_log_likelihood(whole, by_type) - _log_likelihood(whole, pooled))
+    deviations, spreads = _deviations(whole, pooled)
+    of_totals = float((deviations**2 / np.maximum(spreads, 1e-300)).sum())
+    statistic -= min(of_totals, statistic) * (1.0 - 1.0 / dispersion)
     degrees = _n_parameters(whole) - _n_parameters(together)
     return chi_square_survival(max(statistic, 0.0), degrees) if degrees > 0 else math.nan
 
@@ -418,29 +463,83 @@ def _rankings(fit: _Fit) -> NDArray[np.int64]:
     return rankings
 
 
-def _test_logging(cube: ClickCube) -> float:
-    """Return the p-value of the test that displays at each position do not depend on the user type.
+class _LoggingTest(NamedTuple):
+    """Result of the test that rankings were not chosen by some columns."""
 
-    Displays at one position are of different visits. The p-value is the smallest of the positions, times
-    their number.
+    p_value: float
+    is_confounded: bool
+
+
+def _test_all_logging(
+    cube: ClickCube, candidates: Sequence[tuple[str, ...]]
+) -> dict[tuple[str, ...], _LoggingTest]:
+    """Return the tests of columns and of pairs of them, which must come after their columns."""
+    found: dict[tuple[str, ...], _LoggingTest] = {}
+    for columns in candidates:
+        p_value = _test_logging(cube, columns)
+        is_confounded = p_value < _SIGNIFICANT
+        if len(columns) > 1:  # columns that stand for each other explain nothing alone
+            alone = {found[name,].is_confounded for name in columns}
+            is_confounded &= len(alone) == 1
+        found[columns] = _LoggingTest(p_value, is_confounded)
+    return found
+
+
+def _test_logging(cube: ClickCube, columns: Sequence[str]) -> float:
+    """Return the p-value of the test that displays at each position do not depend on some columns.
+
+    Users are compared with those of the same values in all other type columns of the cube: a column that is
+    merely correlated with the one by which rankings were chosen does not matter then. Displays at one
+    position are of different visits. The p-value is the smallest of the positions, times their number.
     """
-    displays = cube.table(cube.cells.displays)
-    smallest, n_tests = 1.0, 0
-    for shown in np.moveaxis(displays, 2, 0):  # (N, M)
-        table = shown[np.ix_(shown.any(axis=1), shown.any(axis=0))]
-        if min(table.shape) < 2:
-            continue
-        expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-        common = (expected >= _MIN_EXPECTED).all(axis=0)
-        merged = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
-        merged = merged[:, merged.any(axis=0)]
-        expected = np.outer(merged.sum(axis=1), merged.sum(axis=0)) / merged.sum()
-        degrees = (merged.shape[0] - 1) * (merged.shape[1] - 1)
-        if degrees > 0:
-            statistic = float(((merged - expected) ** 2 / expected).sum())
-            smallest = min(smallest, chi_square_survival(statistic, degrees))
-            n_tests += 1
-    return min(1.0, smallest * max(n_tests, 1))
+    cells = cube.cells
+    is_tested = np.array([name in columns for name in cube.type_columns], dtype=np.bool_)
+    group, stratum = (_number_types(cube, is_used)[cells.user_type] for is_used in (is_tested, ~is_tested))
+    order = np.lexsort((stratum, cells.position))
+    changes = np.diff(cells.position[order]) | np.diff(stratum[order])
+    statistics, degrees = np.zeros(cube.n_positions), np.zeros(cube.n_positions, dtype=np.int64)
+    for rows in np.split(order, np.flatnonzero(changes) + 1):
+        statistic, n_degrees = _compare_displays(group[rows], cells.item[rows], cells.displays[rows])
+        position = cells.position[rows[0]]
+        statistics[position] += statistic
+        degrees[position] += n_degrees
+    tested = np.flatnonzero(degrees)
+    p_values = [chi_square_survival(float(statistics[k]), int(degrees[k])) for k in tested]
+    return min(1.0, min(p_values, default=1.0) * max(tested.size, 1))
+
+
+def _number_types(cube: ClickCube, is_used: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return a number for each user type, the same for those that are alike in some columns, shape (N,)."""
+    numbers: dict[tuple[str, ...], int] = {}
+    kept = (tuple(compress(values, is_used)) for values in cube.type_values)
+    return np.array([numbers.setdefault(values, len(numbers)) for values in kept], dtype=np.int64)
+
+
+def _compare_displays(
+    group: NDArray[np.int64], item: NDArray[np.int64], displays: Floats
+) -> tuple[float, int]:
+    """Return the chi-square statistic of groups and items, and its degrees of freedom; rare items are merged.
+
+    With fixed numbers of displays of each group and item, the expectation of the statistic is exactly the
+    degrees of freedom, however few displays there are.
+    """
+    groups, row = np.unique(group, return_inverse=True)
+    items, column = np.unique(item, return_inverse=True)
+    if groups.size < 2 or items.size < 2:
+        return 0.0, 0
+    cell = row.ravel() * items.size + column.ravel()
+    table = np.bincount(cell, displays, groups.size * items.size).reshape(groups.size, items.size)
+    table = table[np.ix_(table.any(axis=1), table.any(axis=0))]
+    if min(table.shape) < 2:
+        return 0.0, 0
+    total = table.sum()
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+    common = (expected >= _MIN_EXPECTED).all(axis=0)
+    merged = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
+    merged = merged[:, merged.any(axis=0)]
+    expected = np.outer(merged.sum(axis=1), merged.sum(axis=0)) / total
+    statistic = float(((merged - expected) ** 2 / expected).sum())
+    return statistic * (total - 1) / total, (merged.shape[0] - 1) * (merged.shape[1] - 1)
 
 
 def _mean_interval(

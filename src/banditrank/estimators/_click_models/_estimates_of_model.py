@@ -1,11 +1,15 @@
 """Estimates of a click model with intervals, as the modules of the models return them."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from banditrank._text import list_names
 from banditrank.counts._click_cube import ClickCube
+from banditrank.estimators._click_models._long_tail import MIN_LOOKS
 from banditrank.estimators._click_models._parameters import ModelParameters
 
 Floats = NDArray[np.float64]
@@ -74,3 +78,36 @@ def empty_estimates(cube: ClickCube, parameters: ModelParameters) -> ModelEstima
         np.full((n, m, 2), np.nan),
         0,
     )
+
+
+def with_tail_notes(
+    estimates: ModelEstimates, user_types: Sequence[str], is_shrunk: NDArray[np.bool_]
+) -> ModelEstimates:
+    """Return estimates whose notes and parameters say how the long tail was estimated.
+
+    Parameters
+    ----------
+    estimates
+        The estimates.
+    user_types
+        Names, shape (N,).
+    is_shrunk
+        Whether the appeal of an item was shrunk, shape (N, M).
+    """
+    notes, parameters = list(estimates.notes), estimates.parameters
+    few = f"items with fewer than {MIN_LOOKS:.0f} looks"
+    if parameters.long_tails:
+        names = list_names([user_types[i] for i in parameters.long_tails])
+        notes.append(
+            f"long tail of user types {names}: {few} would bias maximum likelihood, so that their clicks are "
+            "compared within each item only"
+        )
+    if is_shrunk.any():
+        notes.append(
+            f"the appeal of {int(is_shrunk.sum()):,} {few} is shrunk to their average: some would be 1 by "
+            "chance"
+        )
+        is_known = is_shrunk & ~np.isnan(estimates.item_appeal)
+        appeal = np.where(is_known, estimates.item_appeal, parameters.appeal)
+        parameters = replace(parameters, appeal=appeal)
+    return estimates._replace(notes=tuple(notes), parameters=parameters)

@@ -98,7 +98,8 @@ class ClickModelFit(Tabular):
     scores
         Scores on the log itself.
     held_out
-        Scores on held-out visits; None if nothing was held out.
+        Scores on held-out visits; None if nothing was held out. Conditional ones of ``position-based`` are
+        with the activity of visits.
     goodness_of_fit
         Chi-square test of the cells.
     selection
@@ -138,9 +139,19 @@ class ClickModelFit(Tabular):
         return ~np.isnan(self.position_worth)
 
     @property
+    def is_converged(self) -> bool:
+        """Whether the estimates are the maximum of the likelihood."""
+        return not self._parameters.unconverged
+
+    @property
     def is_item_identified(self) -> Booleans:
         """Whether the log determines the appeal of each item, shape (N, M)."""
         return ~np.isnan(self.item_appeal)
+
+    @property
+    def best_known_type(self) -> int:
+        """The user type with the most identified positions, to report positions that all types share."""
+        return int(self.is_position_identified.sum(axis=1).argmax())
 
     @property
     def worth_meaning(self) -> str:
@@ -268,11 +279,12 @@ class ClickModelFit(Tabular):
         lines += [f"Note: {note}" for note in self.notes]
         lines.append(f"Position worth: {self.worth_meaning}; {self.level:.0%} intervals")
         lines.append(f"Item appeal: {self.appeal_meaning}")
+        is_common = self.has_shared_positions and len(self.user_types) > 1
+        if is_common:
+            lines += ["", "All user types", *self._position_lines(self.best_known_type)]
         for i, name in enumerate(self.user_types[:_MAX_LISTED_TYPES]):
             lines += ["", f"User type {shorten(name)}"]
-            for k in range(self.position_worth.shape[1]):
-                value = _text(self.position_worth[i, k], self.position_intervals[i, k])
-                lines.append(f"  position {k + 1}: {value}")
+            lines += [] if is_common else self._position_lines(i)
             order = np.argsort(-np.nan_to_num(self.item_appeal[i], nan=-1.0), kind="stable")
             for j in order[:_MAX_LISTED_ITEMS]:
                 value = _text(self.item_appeal[i, j], self.item_intervals[i, j])
@@ -282,6 +294,10 @@ class ClickModelFit(Tabular):
         if len(self.user_types) > _MAX_LISTED_TYPES:
             lines += ["", f"and {len(self.user_types) - _MAX_LISTED_TYPES:,} more user types"]
         return "\n".join(lines)
+
+    def _position_lines(self, user_type: int) -> list[str]:
+        values = zip(self.position_worth[user_type], self.position_intervals[user_type], strict=True)
+        return [f"  position {k + 1}: {_text(*value)}" for k, value in enumerate(values)]
 
     def __str__(self) -> str:
         return self.summary()
@@ -397,7 +413,7 @@ def fit_click_model(
         selection,
         shared_positions,
         estimates.n_parameters,
-        (*_notes(name), *estimates.notes),
+        (*_notes(name), *unconverged_notes(parameters, fitted), *estimates.notes),
         estimates.parameters,
     )
 
@@ -460,6 +476,7 @@ def _split_types(estimates: ModelEstimates, n_types: int, n_items: int) -> Model
         old.appeal.reshape(n_types, n_items),
         np.repeat(old.attention, n_types, axis=0),
         old.looks.reshape(n_types, n_items),
+        old.unconverged and tuple(range(n_types)),
     )
     return estimates._replace(
         parameters=parameters,
@@ -479,6 +496,17 @@ def _notes(model: ClickModelName) -> tuple[str, ...]:
     if model in ("single-look", "position-based", "user-browsing"):
         return ("only products of worth and appeal are observed; the scale of each is a convention",)
     return ()
+
+
+def unconverged_notes(parameters: ModelParameters, cube: ClickCube) -> tuple[str, ...]:
+    """Return a sentence about user types whose fit did not converge, if there are any."""
+    if not parameters.unconverged:
+        return ()
+    user_types = cube.user_types  # the property joins all names at each call
+    names = list_names([user_types[i] for i in parameters.unconverged])
+    return (
+        f"the fit did not converge for user types {names}: its estimates are not those of largest likelihood",
+    )
 
 
 def _estimate(value: float, ends: Floats) -> dict[str, Any]:

@@ -57,8 +57,20 @@ UNTESTED = GoodnessOfFit(float("nan"), 0.0, float("nan"), 0)
 """Result of the test where no cell can be tested."""
 
 
-def assess_fit(parameters: ModelParameters, cube: ClickCube) -> GoodnessOfFit:
-    """Return the result of the test of a model on the log that it was fitted to."""
+def assess_fit(
+    parameters: ModelParameters, cube: ClickCube, is_tested: NDArray[np.bool_] | None = None
+) -> GoodnessOfFit:
+    """Return the result of the test of a model on the log that it was fitted to.
+
+    Parameters
+    ----------
+    parameters
+        Parameters of the model.
+    cube
+        Counts of the log.
+    is_tested
+        Which items are tested, shape (N, M), all by default; not for ``dependent-click``.
+    """
     if parameters.model == "dependent-click":
         return _test_lists(parameters, cube)
     if parameters.model == "user-browsing":
@@ -71,6 +83,8 @@ def assess_fit(parameters: ModelParameters, cube: ClickCube) -> GoodnessOfFit:
     else:
         displays, clicks = cell_tables(cube)
         attention = parameters.attention
+    if is_tested is not None:
+        displays, clicks = displays * is_tested[:, :, None], clicks * is_tested[:, :, None]
     chances = np.minimum(parameters.appeal[:, :, None] * attention[:, None, :], 1.0)
     expected, variance = displays * chances, displays * chances * (1.0 - chances)
     return _chi_square(displays, clicks, expected, variance, has_columns=parameters.model != "cascade")

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from banditrank.counts._click_cube import ClickCube, CubeLists
 
+MAX_SCORED_LISTS = 200_000
+"""Maximum number of distinct ranking lists that are scored; of more, a sample is."""
+
 
 def sample_lists(cube: ClickCube, maximum: int) -> CubeLists:
     """Return all distinct lists, or a random sample of them if there are more than the maximum.

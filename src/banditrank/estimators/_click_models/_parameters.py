@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from banditrank._compilation import compiled
 from banditrank.errors import UnknownNameError
+from banditrank.estimators._click_models._visit_activity import ALIKE, VisitActivity
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -56,12 +57,21 @@ class ModelParameters:
     looks
         Estimated number of times that each item was examined, shape (N, M): how much data ``appeal`` rests
         on.
+    unconverged
+        Indices of user types whose fit stopped before the maximum of the likelihood.
+    long_tails
+        Indices of user types whose items with few looks are compared within themselves.
+    activity
+        Distribution of the activity of visits under ``position-based``.
     """
 
     model: ClickModelName
     appeal: Floats
     attention: Floats
     looks: Floats
+    unconverged: tuple[int, ...] = ()
+    long_tails: tuple[int, ...] = ()
+    activity: VisitActivity = ALIKE
 
     def smoothed(self) -> "ModelParameters":
         """Return the parameters with one more look at each item, of average appeal, for data of other visits.
@@ -112,7 +122,8 @@ class ModelParameters:
         """
         n, n_positions = items.shape
         if self.model == "position-based":
-            return self.click_probabilities(user_type, items)
+            chances = self.click_probabilities(user_type, items)
+            return self.activity.given_clicks_above(chances, clicks)
         appeal = self._appeal_of(user_type, items)
         result = np.empty((n, n_positions))
         above = np.zeros(n, dtype=np.int64)

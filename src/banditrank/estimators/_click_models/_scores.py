@@ -13,13 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank.counts._click_cube import N_FOLDS, ClickCube
-from banditrank.estimators._click_models._list_sample import sample_lists
+from banditrank.estimators._click_models._list_sample import MAX_SCORED_LISTS, sample_lists
 from banditrank.estimators._click_models._parameters import ModelParameters
 
 Floats = NDArray[np.float64]
-
-MAX_SCORED_LISTS = 200_000
-"""Maximum number of distinct ranking lists that are scored; of more, a sample is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

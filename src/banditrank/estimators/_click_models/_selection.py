@@ -4,6 +4,10 @@ Visits are divided by fold, so that all visits of a user are on one side. The ma
 scores how well clicks on other rankings are predicted. Models between which it does not decide are compared
 by the conditional likelihood of whole visits, and if that does not decide either, the one with the fewest
 parameters is chosen.
+
+Visits that differ in activity have correlated clicks, which browsing models describe better than independent
+positions do, and from which they predict other rankings wrongly. So the conditional likelihood of the
+position-based model is that with the activity of visits, estimated from the other visits.
 """
 
 import math
@@ -24,7 +28,7 @@ from banditrank.estimators._click_models._estimates_of_model import (
 from banditrank.estimators._click_models._item_position_graph import find_components
 from banditrank.estimators._click_models._models import MODELS
 from banditrank.estimators._click_models._parameters import ClickModelName, ModelParameters
-from banditrank.estimators._click_models._position_based import fit_position_based
+from banditrank.estimators._click_models._position_based import fit_position_based, with_activity
 from banditrank.estimators._click_models._scores import FoldScores, ModelScores, score_by_fold
 from banditrank.estimators._distributions import student_quantile
 
@@ -81,6 +85,9 @@ class ClickModelSelection(Tabular):
         Comparisons, the chosen model first.
     held_out
         Held-out scores of the chosen model; None if nothing was held out.
+    activity_variance
+        Variance of the activity of visits, whose mean is 1, if ``position-based`` is chosen; 0 if visits do
+        not differ.
     """
 
     model: ClickModelName
@@ -89,6 +96,7 @@ class ClickModelSelection(Tabular):
     statement: str
     candidates: tuple[ModelComparison, ...]
     held_out: ModelScores | None
+    activity_variance: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the selection as values of JSON."""
@@ -97,6 +105,7 @@ class ClickModelSelection(Tabular):
             "is_sure": self.is_sure,
             "describing_model": self.describing_model,
             "statement": self.statement,
+            "activity_variance": self.activity_variance,
             "candidates": [
                 {
                     "model": one.model,
@@ -171,7 +180,27 @@ def select_click_model(cube: ClickCube) -> ClickModelSelection:
     statement = _statement(chosen, comparisons[1:], reason)
     if not has_several:
         statement += ". " + _single_click_statement(cube)
-    return ClickModelSelection(chosen, is_sure, describing, statement, comparisons, scores[chosen].total())
+    variance = 0.0
+    if chosen == "position-based":
+        variance = with_activity(fit_position_based(cube), cube).activity.variance
+    if variance > 0:
+        statement += f". {describe_activity(variance)}"
+    held_out = scores[chosen].total()
+    return ClickModelSelection(chosen, is_sure, describing, statement, comparisons, held_out, variance)
+
+
+def describe_activity(variance: float) -> str:
+    """Return in words that users of a type differ in activity.
+
+    Examples
+    --------
+    >>> describe_activity(0.25)
+    'Users of a type differ in activity, by a factor of about 1 ± 0.5: clicks of a visit are correlated'
+    """
+    factor = f"1 ± {math.sqrt(variance):.1g}"
+    return (
+        f"Users of a type differ in activity, by a factor of about {factor}: clicks of a visit are correlated"
+    )
 
 
 def held_out_scores(
@@ -179,7 +208,8 @@ def held_out_scores(
 ) -> dict[ClickModelName, FoldScores] | None:
     """Return the scores of each fold by the fits to the other groups of folds; None if there is one group.
 
-    The fit to one group starts from that to the group before.
+    The fit to one group starts from that to the group before. Conditional scores of ``position-based`` are
+    those with the activity of visits.
     """
     cube = cube.merge_periods().split_folds(np.random.default_rng(0))
     groups = [range(group, N_FOLDS, N_GROUPS) for group in range(N_GROUPS)]
@@ -193,7 +223,10 @@ def held_out_scores(
         training, held_out = (cube.select(folds=folds) for folds in (sorted(used - set(group)), list(group)))
         for model in models:
             fits[model] = MODELS[model].fit(training, fits.get(model))
-            scores = score_by_fold(fits[model].smoothed(), held_out)
+            scored = fits[model]
+            if model == "position-based":
+                scored = with_activity(scored, training)
+            scores = score_by_fold(scored.smoothed(), held_out)
             if model in totals:
                 scores = FoldScores(*(a + b for a, b in zip(totals[model], scores, strict=True)))
             totals[model] = scores

@@ -3,6 +3,10 @@
 Rates are of rank one, as under the position-based model, but the shares of positions sum to 1. That
 determines the scale of the appeal, and requires that all positions that a user type was shown can be
 compared.
+
+Clicks are Poisson counts, so that the clicks of each item are shared by its positions in proportion to its
+looks. That is unbiased however few looks an item has, but not if its appeal were held at its bound of 1: the
+bound is for items with enough looks (`_long_tail`), and the others get an appeal of 1 at most afterwards.
 """
 
 import numpy as np
@@ -16,6 +20,7 @@ from banditrank.estimators._click_models._estimates_of_model import (
     has_single_position,
 )
 from banditrank.estimators._click_models._item_position_graph import find_components
+from banditrank.estimators._click_models._long_tail import MIN_LOOKS, find_tail
 from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._intervals import single_look_intervals
 from banditrank.estimators._maximum_likelihood import alternate
@@ -49,19 +54,20 @@ def _fit_type(displays: Floats, clicks: Floats) -> tuple[Floats, Floats]:
     by_position, clicks_by_position = (np.ascontiguousarray(table.T)[None] for table in (displays, clicks))
     scratch = np.zeros(n_positions)
     alternate(by_position, clicks_by_position, shares, appeal, scratch, 0, _TOLERANCE, _MAX_ITERATIONS)
-    if appeal.max(initial=0.0) <= 1.0:
-        return shares[0], appeal[0]
-    return _fit_bounded(displays, clicks, shares[0])
+    if appeal[0, ~find_tail(displays, shares[0])].max(initial=0.0) > 1.0:
+        shares[0], appeal[0] = _fit_bounded(displays, clicks, shares[0])
+    return shares[0], np.minimum(appeal[0], 1.0)
 
 
 def _fit_bounded(displays: Floats, clicks: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Return ρ and μ that maximise the likelihood where some μ would exceed 1."""
+    """Return ρ and μ that maximise the likelihood where some μ outside of the tail would exceed 1."""
     at_positions, of_items = clicks.sum(axis=0), clicks.sum(axis=1)
     shares = np.maximum(shares, 1e-9)
     appeal = np.zeros(of_items.size)
     for _ in range(_MAX_BOUNDED_ITERATIONS):
         looks = displays @ shares
-        appeal = np.minimum(np.divide(of_items, looks, out=np.zeros_like(looks), where=looks > 0), 1.0)
+        appeal = np.divide(of_items, looks, out=np.zeros_like(looks), where=looks > 0)
+        appeal = np.where(looks < MIN_LOOKS, appeal, np.minimum(appeal, 1.0))
         expected = displays.T @ appeal
         new = _shares(at_positions, expected)
         change = np.abs(new - shares).max()

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from banditrank.counts._click_cube import MAX_DENSE_CELLS, ClickCube
 from banditrank.errors import InvalidInputError
-from banditrank.estimators._click_models._estimates_of_model import ModelEstimates, empty_estimates
+from banditrank.estimators._click_models._estimates_of_model import (
+    ModelEstimates,
+    empty_estimates,
+    with_tail_notes,
+)
 from banditrank.estimators._click_models._item_position_graph import GraphComponents, find_components
 from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._click_models._rank_one import (
@@ -78,10 +82,10 @@ def fit_user_browsing(cube: ClickCube, start: ModelParameters | None = None) -> 
     above, position = browsing_columns(cube.n_positions)
     gamma = np.ones((displays.shape[0], cube.n_positions, cube.n_positions))
     first = None if start is None else start.attention[:, above, position]
-    factors, appeal = fit_rank_one_tables(displays, clicks, first)
-    gamma[:, above, position] = factors
-    looks = np.einsum("ijc,ic->ij", displays, factors)
-    return ModelParameters("user-browsing", appeal, gamma, looks)
+    fit = fit_rank_one_tables(displays, clicks, first)
+    gamma[:, above, position] = fit.gamma
+    looks = np.einsum("ijc,ic->ij", displays, fit.gamma)
+    return ModelParameters("user-browsing", fit.means, gamma, looks, fit.unconverged, fit.long_tails)
 
 
 def estimate_user_browsing(cube: ClickCube, parameters: ModelParameters, level: float) -> ModelEstimates:
@@ -93,19 +97,22 @@ def estimate_user_browsing(cube: ClickCube, parameters: ModelParameters, level: 
     examination = np.full((n_types, n_positions, n_positions), np.nan)
     intervals = np.full((n_types, n_positions, n_positions, 2), np.nan)
     n_parameters = 0
+    is_shrunk = np.zeros(parameters.appeal.shape, dtype=np.bool_)
     for i in range(n_types):
         components = find_components(displays[i], clicks[i])
         fit = RankOneFit(parameters.attention[i, above, position], parameters.appeal[i], components)
         found = rank_one_intervals(displays[i], clicks[i], fit, level, is_single=cube.n_positions == 1)
         examination[i, above, position], intervals[i, above, position] = found.gamma, found.gamma_ends
         estimates.item_appeal[i], estimates.item_intervals[i] = found.means, found.mean_ends
+        is_shrunk[i] = found.is_shrunk
         worth = _worth(displays[i], components, found, position, level)
         estimates.position_worth[i], estimates.position_intervals[i] = worth
         vertices = (components.of_column >= 0).sum() + (components.of_item >= 0).sum()
         n_parameters += int(vertices) - components.n_components
-    return estimates._replace(
+    estimates = estimates._replace(
         n_parameters=n_parameters, examination=examination, examination_intervals=intervals
     )
+    return with_tail_notes(estimates, cube.user_types, is_shrunk)
 
 
 def _worth(
