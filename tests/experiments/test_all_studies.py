@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from helpers.browser import OpenPage
-from helpers.page_measures import images, overhanging, scrolls_sideways
+from helpers.figure_checks import check_report_figure
+from helpers.page_measures import images, overhanging, overlapping_texts, scrolls_sideways
 
 from banditrank._report_page import rendering
 from banditrank._report_page.elements import ReportFigure
@@ -53,6 +54,8 @@ def render_light(figure: ReportFigure, image_format: str, *, dark: bool) -> byte
     """Render a figure for a light page only; once in each format."""
     key = (id(figure), image_format)
     if key not in RENDERED:
+        if image_format == "png":
+            check_report_figure(figure)  # finding 5: curves and texts are inside and apart
         RENDERED[key] = (figure, RENDER(figure, image_format, dark=False))
     return RENDERED[key][1]
 
@@ -86,6 +89,7 @@ def test_the_page_shows_every_study(width: int, directory: Path, open_page: Open
     page = open_page((directory / "index.html").as_uri(), width=width)
     assert not scrolls_sideways(page)
     assert overhanging(page) == []
+    assert overlapping_texts(page) == []
     summary = json.loads((directory / "summary.json").read_text())
     drawn = [name for study in summary["studies"].values() for name in study["figures"]]
     shown = images(page)

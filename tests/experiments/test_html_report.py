@@ -14,6 +14,7 @@ from helpers.page_measures import (
     heading_levels,
     images,
     overhanging,
+    overlapping_texts,
     right_edge,
     scrolls_sideways,
 )
@@ -164,6 +165,14 @@ def test_agreements_are_words_in_the_overview_and_with_each_study(
     assert (
         page.locator(".checks svg, .agreement svg, .studies svg").count() == 4 + 2 + 2
     )  # a shape beside each word
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_no_text_overlaps_another(width: int, file: Path, open_page: OpenPage) -> None:
+    """Finding 18: an answer such as "Too short a run to tell" is not wider than its column."""
+    page = open_page(file.as_uri(), width=width)
+    assert "Too short a run to tell" in text_of(page)
+    assert overlapping_texts(page) == []
 
 
 @pytest.mark.parametrize(

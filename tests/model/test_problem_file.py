@@ -26,6 +26,18 @@ def test_a_saved_problem_loads_as_an_equal_one(
     assert Problem.load(path) == problem
 
 
+def test_the_click_scale_is_in_the_file_unless_it_is_1(tmp_path: Path) -> None:
+    """Finding 6: a problem file has the number by which its click rates are clicks per visit."""
+    problem = Problem([1.0], [[1.0]], [[0.5]], click_scale=2.5)
+    problem.save(tmp_path / "scaled.toml")
+    assert Problem.load(tmp_path / "scaled.toml") == problem
+    assert "click_scale = 2.5" in (tmp_path / "scaled.toml").read_text()
+    assert "click_scale" not in Problem([1.0], [[1.0]], [[0.5]]).to_dict()
+    for bad in (0, -1, float("inf"), "2"):
+        with pytest.raises(InvalidInputError, match="click_scale must be"):
+            Problem([1.0], [[1.0]], [[0.5]], click_scale=bad)  # type: ignore[arg-type]
+
+
 def test_default_names_and_name_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "shop.toml"
     path.write_text("arrival_rates = [1]\nposition_preferences = [[1]]\nitem_means = [[0.5, 0.25]]\n")
@@ -66,7 +78,7 @@ def test_binary_and_missing_files_are_rejected(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_rejected() -> None:
-    message = "^problem must be kdd2012 or the path of a TOML file, got 'kdd2021'$"
+    message = "^problem must be kdd2012, carousel:DIRECTORY or the path of a TOML file, got 'kdd2021'$"
     with pytest.raises(InvalidInputError, match=message):
         load_problem("kdd2021")
     with pytest.raises(InvalidInputError, match="problem must be"):

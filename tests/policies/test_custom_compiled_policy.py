@@ -1,12 +1,14 @@
 """Compiled policies of users: exceptions are raised, and nothing of them stays in the cache."""
 
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from banditrank import Counts, kdd2012, simulate
+from banditrank import Counts, InvalidInputError, kdd2012, simulate
 from banditrank._compilation import cache_directory, inlined
 from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._kernel import Kernel
@@ -63,9 +65,56 @@ def test_exceptions_of_compiled_policies_are_raised() -> None:
         learner.rank(0)
 
 
-def test_types_and_formulas_of_users_are_not_in_shared_files_of_the_cache() -> None:
+def test_compiled_policies_with_other_parameters_are_not_resumed(tmp_path: Path) -> None:
+    """Finding 7: a saved run of a compiled policy resumes with its own parameters only."""
+    simulate(FirstItems(100), kdd2012(), 100, 1, 0, save_to=tmp_path)
+    assert len(simulate(FirstItems(100), kdd2012(), 100, 2, 0, save_to=tmp_path).replications) == 2
+    with pytest.raises(InvalidInputError, match=r"whose fingerprint differs \(limit is 200 and was 100\)"):
+        simulate(FirstItems(200), kdd2012(), 100, 2, 0, save_to=tmp_path)
+
+
+def test_types_and_formulas_of_users_are_not_in_the_cache() -> None:
+    """Finding 7: machine code of users is not cached: it may use values of any file, which may change."""
     FirstItems(9).start(kdd2012(), rng=1).rank(0)
     simulate(FirstItems(100), kdd2012(), 100, 1, 0)
-    shared = [path for path in cache_directory().rglob("*.nbi") if "test_custom" not in path.name]
-    assert shared
-    assert not [path for path in shared if b"FirstItemsState" in path.read_bytes()]
+    cached = [*cache_directory().rglob("*.nbi")]
+    assert cached
+    assert not [path for path in cached if "test_custom_compiled_policy" in str(path)]
+    assert not [path for path in cached if b"FirstItemsState" in path.read_bytes()]
+
+
+@inlined
+def shift(k: int) -> int:
+    return k + SHIFT
+
+
+SHIFT = 0
+
+
+@inlined
+def rank_shifted_items(
+    state: FirstItemsState,  # noqa: ARG001
+    user_type: int,  # noqa: ARG001
+    t: int,  # noqa: ARG001
+    parameters: NDArray[np.float64],  # noqa: ARG001
+    rng: np.random.Generator,  # noqa: ARG001
+    ranking: NDArray[np.uintp],
+) -> None:
+    for k in range(ranking.size):
+        ranking[k] = shift(k)
+
+
+class ShiftedItems(FirstItems):
+    def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002
+        return Kernel(rank_shifted_items, learn_nothing)
+
+
+def test_values_that_change_after_compilation_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 7: machine code keeps the constants that it was compiled with, so that others are refused."""
+    assert ShiftedItems(9).start(kdd2012(), rng=1).rank(0).tolist() == [0, 1]
+    monkeypatch.setattr(sys.modules[__name__], "SHIFT", 2)
+    message = "^formula must be defined again, because values .* have changed, got 'rank_shifted_items'"
+    with pytest.raises(InvalidInputError, match=message):
+        simulate(ShiftedItems(9), kdd2012(), 100, 1, 0)
+    with pytest.raises(InvalidInputError, match=message):
+        ShiftedItems(9).start(kdd2012(), rng=1)

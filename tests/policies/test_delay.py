@@ -19,7 +19,7 @@ PROBLEM = Problem(
 HORIZON = 6_000
 REPLICATIONS = 6
 NAMES = [name for name in POLICY_NAMES if name not in (AUTO, "oracle", *ORDERED_POLICY_NAMES)]
-OF_CASCADE = {"cascade-kl-ucb", "ranked-bandits"}
+OF_CASCADE = {"cascade-kl-ucb", "cascade-ts", "ranked-bandits"}
 
 MAX_FACTOR = 1.5  # of mean regret to that without a delay, …
 MAX_LOST_ROUNDS = {1: 20.0, 100: 200.0}  # … plus this many rounds of random rankings, by delay

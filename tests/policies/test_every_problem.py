@@ -27,7 +27,7 @@ OTHER_MODEL = {
     **dict.fromkeys(("auto", "thompson-rank", "type-blind-thompson-rank"), "cascade"),
     **dict.fromkeys(("type-blind-ucb", "pb-mhb", "comb-ucb1", "random"), "cascade"),
     **dict.fromkeys(("greedy-rank", "ucb-rank", "oracle"), "position-based"),
-    **dict.fromkeys(("cascade-kl-ucb", "uni-rank", "ranked-bandits", "grab"), "single-look"),
+    **dict.fromkeys(("cascade-kl-ucb", "cascade-ts", "uni-rank", "ranked-bandits", "grab"), "single-look"),
 }
 USERS = {
     name: as_click_model(OTHER_MODEL.get(name.removesuffix("-ordered"), "dependent-click"))

@@ -33,6 +33,7 @@ from banditrank.model._rankings import as_ranking
 from banditrank.model._rewards import BernoulliRewards
 from banditrank.policies._catalog import POLICY_NAMES, make_policy
 from banditrank.policies._learner import Learner
+from banditrank.policies._type_blind import TypeBlind
 from banditrank.simulation._regret import equal_regret, personalized_regret
 from banditrank.simulation._replication import Experiment
 
@@ -305,3 +306,28 @@ def test_a_search_is_not_copied_with_its_addresses() -> None:
     learner = UCBRank(coefficient=1.0, treatment="equal", utility="nash").start(problem, rng=1)
     with pytest.raises((TypeError, ValueError), match=r"cannot be (copied|pickled)"):
         copy.deepcopy(learner)
+
+
+@pytest.mark.parametrize(
+    ("policy", "limit"),
+    [
+        (ThompsonRank(), 1.0),
+        (ThompsonRank(max_reward=2.5), 2.5),
+        (Forgetful(ThompsonRank(max_reward=2.5), "window:9"), 2.5),
+        (TypeBlind(ThompsonRank()), 1.0),
+        (UCBRank(), 1e9),
+    ],
+)
+def test_rewards_above_the_maximum_are_refused(policy: Policy, limit: float) -> None:
+    """Finding 9: a learner refuses rewards that its policy takes for impossible, and learns nothing."""
+    learner = policy.start(SMALL, rng=1)
+    shown = learner.rank(0)
+    wrong: list[dict[str, Any]] = [{"position": 0, "reward": each} for each in (2 * limit, -0.5, np.nan)]
+    wrong += [{"rewards": [0.0, 0.0, each]} for each in (2 * limit, -0.5, np.nan)]
+    for feedback in wrong:
+        with pytest.raises(InvalidInputError, match=r"^rewards? must be"):
+            learner.update(0, shown, **feedback)
+    assert learner.rounds == learner.counts.rounds == 0
+    learner.update(0, shown, position=0, reward=limit)
+    learner.update(0, shown, rewards=[0.0, limit, 0.0])
+    assert learner.rounds == 2

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from banditrank import Counts, Problem, ThompsonRank, simulate
+from banditrank import Counts, Problem, ThompsonRank, make_problem, simulate
 from banditrank.errors import InvalidInputError
+from banditrank.policies import _mean_prior as mean_prior
 from banditrank.policies._bound_posterior import bind_posterior
-from banditrank.policies._mean_prior import MeanPrior
+from banditrank.policies._mean_prior import MAX_SUMMED_TYPES, MeanPrior, new_mean_prior
 
 Floats = NDArray[np.float64]
 
@@ -128,6 +129,71 @@ def test_types_that_are_alike_are_learned_together() -> None:
     assert pooled < 0.75 * alone
 
 
+def test_a_long_tail_of_items_is_not_taken_for_different_tastes() -> None:
+    # Six types, 200 items. Without the bound, s² is at 1/a for all of the rounds, and regret is 2.5 times as
+    # large: 2,108 with a standard error of 40, against 835 and 60.
+    problem = make_problem("long-tail", n_user_types=6, n_items=200, n_positions=12, seed=0)
+    settings = {"horizon": 40_000, "replications": 4, "seed": 3, "click_model": "cascade"}
+    result = simulate(ThompsonRank(), problem, keep_counts=True, workers=1, **settings)
+    assert result.mean[-1] < 1_200
+    prior = bind_posterior(result.counts[0], 1.0).posterior().prior
+    assert prior.taste_variance[0] * prior.shape[0] < 0.7
+    assert prior.shared_rounds.min() > 0.3 * (40_000 / 6) * 4
+
+
+def test_the_bound_of_different_tastes_rules_out_what_is_unlikely() -> None:
+    # As in the test of the fit: with four standard errors, s² of 0.28 is below 0.5 and above 0.08.
+    displays = np.full(6, 4000.0)
+    bounds = [
+        fitted_prior(correlated_means(deviation), displays).taste_variance_bound[0]
+        for deviation in (0.1, 0.5)
+    ]
+    assert 0.01 <= bounds[0] < 0.08
+    assert 0.28 < bounds[1] < 0.9
+    independent = np.exp(np.random.default_rng(4).normal(-2.0, 0.9, (6, 12))).clip(0.005, 0.95)
+    assert fitted_prior(independent, displays).taste_variance_bound[0] == np.inf
+    assert fitted_prior(independent, np.zeros(6)).taste_variance_bound[0] == np.inf
+
+
+@pytest.mark.parametrize("n_user_types", [2, MAX_SUMMED_TYPES + 2])
+@pytest.mark.parametrize("other", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("displays", [1e3, 1e4, 1e8])
+def test_levels_of_types_that_like_different_items_do_not_diverge(
+    n_user_types: int, other: float, displays: float
+) -> None:
+    # Without a largest level, two types have levels of up to 10^142 here, and NaN after ten times the rounds.
+    means = np.full((n_user_types, 10), other)
+    means[::2, :5] = means[1::2, 5:] = 0.9
+    prior = fitted_prior(means, np.full(n_user_types, displays))
+    assert 0.1 < prior.levels.min() <= prior.levels.max() <= 10.0
+    assert prior.taste_variance[0] * prior.shape[0] > 0.25
+    posterior_means = (prior.shapes + prior.rewards) / (prior.looks + prior.exposures)
+    assert np.abs(posterior_means - prior.rewards / prior.exposures).max() < 0.01
+
+
+def test_many_types_are_bounded_as_few_are() -> None:
+    means = correlated_means(0.2, 70)
+    few, many = (
+        fitted_prior(means[:n], np.full(n, 2000.0)).taste_variance_bound[0]
+        for n in (MAX_SUMMED_TYPES, MAX_SUMMED_TYPES + 6)
+    )
+    assert many == pytest.approx(few, rel=0.3)
+
+
+def test_a_type_with_few_clicks_for_each_item_saves_exploration() -> None:
+    # Factors of 1: few items, or 54 clicks for each. 0.4: each item has a click in 800 visits or more.
+    cases = ((5, 10, 0, 1.0), (20, 1000, 500, 1.0), (862, 5000, 2000, 0.4), (200, 10_000, 100, 0.4))
+    for n_items, visits, clicks, factor in cases:
+        displays = np.full((1, n_items, 1), visits / n_items)
+        rewards = np.full((1, n_items, 1), clicks / n_items)
+        counts = Counts.from_arrays(displays, rewards, [visits])
+        assert bind_posterior(counts, 1.0).posterior().variance_factors[0] == pytest.approx(factor, abs=0.02)
+    counts = Counts.from_arrays(displays * 1000, rewards * 1000, [visits * 1000])
+    assert bind_posterior(counts, 1.0).posterior().variance_factors[0] == 1.0
+    assert bind_posterior(counts, 1.0, horizon=10**9).posterior().variance_factors[0] == 1.0
+    assert bind_posterior(counts, 1.0, horizon=2_000).posterior().variance_factors[0] < 0.3
+
+
 def test_a_horizon_of_few_visits_saves_exploration() -> None:
     # 200 visits for each of 20 items: the factor on variances is 0.53. The ratio of mean regrets is 0.81,
     # with a standard error of 0.08.
@@ -197,3 +263,73 @@ def test_bad_options_are_refused(options: dict, message: str) -> None:
 def test_options_must_fit_the_positions(options: dict) -> None:
     with pytest.raises(InvalidInputError, match="must have 2 values, one for each position"):
         ThompsonRank(**options).start(n_items=3, n_positions=2)
+
+
+class CountedArray:
+    """An array that counts how many of its elements are read."""
+
+    def __init__(self, values: NDArray[np.generic]) -> None:
+        self.values = values
+        self.shape, self.size = values.shape, values.size
+        self.n_reads = 0
+
+    def __getitem__(self, index: int | tuple[int, ...]) -> object:
+        self.n_reads += 1
+        return self.values[index]
+
+    def __setitem__(self, index: int | tuple[int, ...], value: object) -> None:
+        self.values[index] = value
+
+
+def reads_of_a_fit(n_user_types: int, n_items: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many elements the fit of one type's prior reads, counted in Python."""
+    for name, function in vars(mean_prior).items():
+        if hasattr(function, "py_func"):
+            monkeypatch.setattr(mean_prior, name, function.py_func)
+    prior = new_mean_prior(n_user_types, n_items, is_pooled=True)
+    arrays = [CountedArray(each) if isinstance(each, np.ndarray) else each for each in prior]
+    rows = np.ones(n_items), np.ones(n_items)
+    mean_prior.fit_prior(MeanPrior(*arrays), 0, *rows, np.ones(n_user_types), is_bounded=True)
+    return sum(each.n_reads for each in arrays if isinstance(each, CountedArray))
+
+
+def test_the_work_of_a_fit_does_not_grow_with_types_times_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 16: among many types, the fit of one reads the others' levels but none of their items."""
+    many = MAX_SUMMED_TYPES + 1
+    for n_items in (4, 40):
+        more, fewer = (reads_of_a_fit(n, n_items, monkeypatch) for n in (many + 100, many))
+        assert more - fewer <= 10 * 100
+    few = reads_of_a_fit(many - 1, 40, monkeypatch)
+    assert few > 2 * 40 * (many - 2)  # each item of each other type
+    assert fewer < few / 10
+
+
+@pytest.mark.parametrize("deviation", [0.1, 0.4, 1.5])
+def test_shared_sums_tell_many_types_what_each_sum_would(
+    monkeypatch: pytest.MonkeyPatch, deviation: float
+) -> None:
+    """Finding 16: the posterior means of many types agree with those of summing over all others."""
+    n_user_types = MAX_SUMMED_TYPES + 16
+    displays = np.random.default_rng(5).integers(0, 400, n_user_types).astype(float)
+    means = correlated_means(deviation, n_user_types)
+    added = fitted_prior(means, displays)
+    monkeypatch.setattr(mean_prior, "MAX_SUMMED_TYPES", n_user_types)
+    summed = fitted_prior(means, displays)
+    assert added.weighted_rewards.size > 0
+    assert summed.weighted_rewards.size == 0
+    assert added.taste_variance == pytest.approx(summed.taste_variance, rel=0.05)
+    for mine, exact in ((added.popularities, summed.popularities), (added.shapes, summed.shapes)):
+        assert mine == pytest.approx(exact, rel=0.1)
+    posterior_means = [
+        (each.shapes + each.rewards) / (each.looks + each.exposures) for each in (added, summed)
+    ]
+    assert posterior_means[0] == pytest.approx(posterior_means[1], rel=0.02)
+
+
+def test_the_order_of_many_types_hardly_matters() -> None:
+    """Finding 16: shared sums, to which types are added one after the other, are those of all types."""
+    n_user_types = MAX_SUMMED_TYPES + 16
+    displays = np.random.default_rng(5).integers(0, 400, n_user_types).astype(float)
+    prior = fitted_prior(correlated_means(0.4, n_user_types), displays)
+    assert prior.total_rewards == pytest.approx(prior.weighted_rewards.sum(axis=0))
+    assert prior.total_looks == pytest.approx(prior.weighted_looks.sum(axis=0))

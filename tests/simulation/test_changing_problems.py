@@ -35,13 +35,13 @@ SWAPPED = Timeline([SMALL, AFTER], [1, 1001])
 
 
 class FirstItems(Policy):
-    """Shows the first items, and records the counts it gets."""
+    """Shows the first items, and records the counts it gets in a list that its copies share."""
 
-    def __init__(self) -> None:
-        self.seen: list[Counts] = []
+    def __init__(self, seen: list[Counts]) -> None:
+        self.note = seen.append
 
     def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN201, ARG002
-        self.seen.append(counts.copy())
+        self.note(counts.copy())
         return np.arange(counts.n_positions)
 
 
@@ -96,10 +96,11 @@ def test_forgetful_compiled_and_interpreted_runs_agree() -> None:
 
 
 def test_a_window_remembers_the_last_rounds_only() -> None:
-    policy = FirstItems()
+    seen: list[Counts] = []
+    policy = FirstItems(seen)
     policy.memory = sliding_window(100)
     simulate(policy, SMALL, 1000, 1, 0, workers=1)
-    rounds = [counts.rounds for counts in policy.seen]
+    rounds = [counts.rounds for counts in seen]
     assert rounds[:96] == list(range(96))
     assert max(rounds) == 99
     assert min(rounds[100:]) == 95, "a twentieth is forgotten at once"
@@ -209,9 +210,10 @@ def test_an_initial_phase_waits_for_the_items_of_the_start_only() -> None:
 
 
 def test_late_rewards_are_learned_from_late() -> None:
-    policy = FirstItems()
+    seen: list[Counts] = []
+    policy = FirstItems(seen)
     simulate(policy, SMALL, 100, 1, 0, delay=30, workers=1)
-    assert [counts.rounds for counts in policy.seen] == [0] * 30 + list(range(70))
+    assert [counts.rounds for counts in seen] == [0] * 30 + list(range(70))
 
 
 @pytest.mark.parametrize("changes", CHANGES)

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from banditrank import InvalidInputError, Problem, graves_lai_constant, kdd2012, make_problem, simulate
+from banditrank import (
+    InvalidInputError,
+    Problem,
+    UnsolvableError,
+    graves_lai_constant,
+    kdd2012,
+    make_problem,
+    simulate,
+)
 from banditrank.experiments._compare.reproductions.lagree2016 import lower_bound
 from banditrank.experiments._compare.reproductions.problems import FIVE_ITEMS
 from banditrank.policies._uniform import UniformRandom
@@ -49,6 +57,22 @@ def test_ties_cost_nothing() -> None:
     tied = Problem([1.0], [[0.5, 0.5]], [[0.4, 0.4, 0.4]])
     for click_model in ("single-look", "position-based"):
         assert graves_lai_constant(tied, click_model=click_model).tolist() == [0.0]
+
+
+def test_positions_that_are_examined_equally_have_a_finite_constant() -> None:
+    """Finding 10: rankings that cost nothing are not shown without limit, which made the constant 1e11."""
+    means = [[0.68, 0.65, 0.11, 0.68, 0.34, 0.46, 0.93]]
+    equal = graves_lai_constant(Problem([1.0], [[1 / 3] * 3], means), min_gap=0.005)
+    nearly = graves_lai_constant(Problem([1.0], [[0.3343, 0.3333, 0.3324]], means), min_gap=0.005)
+    assert equal == pytest.approx([29.2], abs=0.1)
+    assert nearly == pytest.approx(equal, rel=0.01)
+
+
+def test_a_program_that_does_not_converge_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 10: what was not found is an error, not a number."""
+    monkeypatch.setattr("banditrank.simulation._graves_lai._MAX_CUTTING_ROUNDS", 1)
+    with pytest.raises(UnsolvableError, match=r"constant of user type male was not found.* in 1 steps"):
+        graves_lai_constant(kdd2012())
 
 
 def test_large_problems_use_rankings_near_the_best() -> None:

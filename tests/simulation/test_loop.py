@@ -187,7 +187,7 @@ def test_assignment_and_enumeration_show_the_same() -> None:
 
 @pytest.mark.parametrize("treatment", ["personalized", "equal"])
 def test_the_oracle_has_no_regret(treatment: str) -> None:
-    for utility in ("utilitarian", "nash", "maximin"):
+    for utility in ("utilitarian", "nash", "maximin")[: 1 if treatment == "personalized" else 3]:
         oracle = Oracle(
             MANY_ITEMS if utility == "utilitarian" else SMALL, treatment=treatment, utility=utility
         )

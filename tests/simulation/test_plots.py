@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+from helpers.figure_checks import check_figure
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.stats import t as student
@@ -24,10 +25,11 @@ from banditrank import (
     simulate,
 )
 from banditrank._figures import COLOURS, POLICIES, policy_styles
+from banditrank.estimators._distributions import student_quantile
 from banditrank.policies._catalog import AUTO, ORDERED_POLICY_NAMES, POLICY_NAMES
-from banditrank.simulation._plots import draw_final_regret
+from banditrank.simulation._plots import _overview, _panels, draw_final_regret
 from banditrank.simulation._result import SimulationResult
-from banditrank.simulation._student_t import student_quantile
+from banditrank.simulation._student_t import interval_radius
 
 Make = Callable[..., SimulationResult]
 
@@ -87,6 +89,39 @@ def test_regrets_relative_to_different_optima_have_panels_of_their_own(make: Mak
     with pytest.raises(InvalidInputError, match=message):
         draw_regret(axes, results)
     assert not axes.lines
+
+
+LONG_LABELS = [f"A very long label that says everything about a result, number {n}" for n in range(4)]
+LONG_TITLE = "A very long title that says everything about a figure and the results in it, and then goes on"
+DIFFICULT_OPTIONS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "column": {"size": "column", "band": "confidence"},
+    "page": {"size": "page", "labels": LONG_LABELS, "title": LONG_TITLE},
+    "linear": {"x_scale": "linear", "y_scale": "linear", "labels": LONG_LABELS},
+}
+
+
+@pytest.mark.parametrize("name", DIFFICULT_OPTIONS)
+@pytest.mark.parametrize("is_single", [True, False])
+def test_curves_and_texts_are_inside_and_apart(
+    make: Make,
+    is_single: bool,  # noqa: FBT001
+    name: str,
+) -> None:
+    """Finding 5: curves lie inside their axes and texts do not overlap, with long labels and many panels."""
+    options = dict(DIFFICULT_OPTIONS[name])
+    results = [make(coefficient=n / 10) for n in range(1, 5)]
+    if not is_single:
+        results = [
+            make(),
+            make("greedy-rank"),
+            make(treatment="equal"),
+            make(treatment="equal", utility="nash"),
+        ]
+    check_figure(plot_regret(results, **options), is_cut_left=True)
+    if "size" not in options:
+        panels = _panels(results)
+        check_figure(_overview(results, panels, LONG_TITLE, options), is_cut_left=True)
 
 
 def test_problems_have_panels_of_their_own(make: Make) -> None:
@@ -149,9 +184,13 @@ def test_the_band_is_that_of_the_replications(result: SimulationResult) -> None:
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_quantiles_of_students_distribution(level: float) -> None:
+def test_intervals_by_students_distribution(level: float) -> None:
+    """Finding 9: there is one quantile of Student's t, and intervals of means are made of it."""
     for degrees in (1, 2, 3, 4, 19, 20, 999):
-        assert student_quantile(level, degrees) == pytest.approx(student.ppf((1 + level) / 2, degrees))
+        expected = student.ppf((1 + level) / 2, degrees)
+        assert student_quantile((1 + level) / 2, degrees) == pytest.approx(expected)
+        radius = interval_radius(2.0, degrees + 1, level)
+        assert radius == pytest.approx(expected * 2.0 / np.sqrt(degrees + 1))
 
 
 def test_a_single_replication_has_no_spread(result: SimulationResult) -> None:

@@ -59,22 +59,23 @@ def test_more_replications_begin_with_the_same_ones() -> None:
 
 
 class Recording(Policy):
-    """Shows rankings of its own choice and notes who came."""
+    """Shows rankings of its own choice and notes who came, by a function that its copies share."""
 
-    def __init__(self, shift: int) -> None:
-        self.shift, self.came = shift, []
+    def __init__(self, shift: int, came: list[int]) -> None:
+        self.shift, self.note = shift, came.append
 
     def rank(self, counts, user_type, *, rng, scratch=None):  # noqa: ANN001, ANN201, ARG002
-        self.came.append(user_type)
+        self.note(user_type)
         return (np.arange(counts.n_positions) + self.shift) % counts.n_items
 
 
 @pytest.mark.parametrize("rewards", [None, BetaRewards(0.5)])
 def test_the_same_users_come_to_policies_that_are_compared(rewards: BetaRewards | None) -> None:
-    policies = [Recording(0), Recording(2)]
-    for policy in policies:
-        simulate(policy, kdd2012(), 500, 1, 1, rewards=rewards)
-    assert policies[0].came == policies[1].came
+    came: dict[int, list[int]] = {0: [], 2: []}
+    for shift, users in came.items():
+        simulate(Recording(shift, users), kdd2012(), 500, 1, 1, rewards=rewards)
+    assert came[0] == came[2]
+    assert len(came[0]) == 500
 
 
 def test_an_initial_phase_that_does_not_end_lasts_to_the_horizon() -> None:
@@ -360,7 +361,7 @@ class Misled(Recording):
 
 def test_a_utility_that_is_only_a_name_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"policy's utility must be a Utility .*, got 'nash'"):
-        simulate(Misled(0), kdd2012(), 100, 2, 5)
+        simulate(Misled(0, []), kdd2012(), 100, 2, 5)
 
 
 def test_progress_is_shown_on_standard_error_only_when_wanted(capsys: pytest.CaptureFixture) -> None:

@@ -3,7 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banditrank import Problem, equality_report, kdd2012, make_problem, solve
+from banditrank import (
+    Problem,
+    equality_report,
+    kdd2012,
+    make_problem,
+    pareto_frontier,
+    simulate,
+    solve,
+    solve_lottery,
+)
 from banditrank.model._generators import FAMILIES
 
 
@@ -21,6 +30,29 @@ def test_no_ranking_exceeds_a_type_s_personalized_value(family: str, seed: int) 
     total, best = problem.arrival_rates @ values, problem.arrival_rates @ own
     assert report.price_of_equality == pytest.approx(1 - total / best, abs=1e-12)
     assert report.price_of_equality >= equality_report(problem, solve(problem).ranking).price_of_equality
+
+
+def test_values_are_clicks_per_visit() -> None:
+    """Finding 6: solvers and reports multiply values by the click scale of a problem, simulations do not."""
+    plain = kdd2012()
+    scaled = Problem(**{**plain.to_dict(), "click_scale": 2.5})
+    for utility in ("utilitarian", "maximin"):
+        unscaled, other = solve(plain, utility), solve(scaled, utility)
+        assert (other.ranking == unscaled.ranking).all()
+        assert [other.value, other.upper_bound] == pytest.approx(
+            [2.5 * unscaled.value, 2.5 * unscaled.upper_bound]
+        )
+        lottery = solve_lottery(scaled, utility)
+        assert lottery.value == pytest.approx(2.5 * solve_lottery(plain, utility).value)
+    assert solve(scaled, "nash").value == pytest.approx(solve(plain, "nash").value + np.log(2.5))
+    points, others = pareto_frontier(scaled, alphas=[1]), pareto_frontier(plain, alphas=[1])
+    for point, unscaled in zip(points, others, strict=True):
+        assert point.total == pytest.approx(2.5 * unscaled.total)
+        assert point.lottery_worst == pytest.approx(2.5 * unscaled.lottery_worst)
+        assert point.price_of_equality == pytest.approx(unscaled.price_of_equality)
+        assert point.equality.user_type_values == pytest.approx(point.solution.user_type_values)
+    runs = [simulate("random", problem, 50, 2, seed=1) for problem in (plain, scaled)]
+    assert (runs[0].regret == runs[1].regret).all()
 
 
 def test_equality_is_free_for_a_single_type() -> None:

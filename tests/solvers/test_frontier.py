@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.figure_checks import check_figure
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,15 @@ def test_labels_overlap_neither_each_other_nor_a_marker(seed: int, size: Size | 
         assert frame.y0 <= box.y0 < box.y1 <= frame.y1
         for mark in marks:
             assert not box.contains(*axes.transData.transform(mark.get_xydata()[0]))
+
+
+@pytest.mark.parametrize("size", [None, "column"])
+def test_points_and_texts_are_inside_and_apart(size: Size | None) -> None:
+    """Finding 5: a frontier lies inside its axes and texts do not overlap, with a long title."""
+    points = pareto_frontier(example(0), alphas=[0.5, 2])
+    title = "A very long title that says everything about a frontier, and then goes on and on"
+    check_figure(plot_frontier(points, size=size, title=title))
+    check_figure(plot_frontier(points[:1], size=size))
 
 
 def test_uncertified_points_are_hollow_and_labelled() -> None:

@@ -1,11 +1,13 @@
 """Lotteries against general linear and convex solvers, independent bounds, and the best fixed ranking."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.figure_checks import check_figure
 from helpers.lotteries import best_convex_value, best_linear_value, bound_by_tangent
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,10 +33,11 @@ from banditrank import (
     solve,
     solve_lottery,
 )
+from banditrank._figures import Size
 from banditrank.model._generators import FAMILIES
 from banditrank.solvers._lottery.guarantees import MAX_ROWS, Guarantee
 from banditrank.solvers._solution import gap_unit
-from banditrank.testing._solver_problems import SolverProblem, generate_solver_problem
+from banditrank.testing._solver_problems import SOLVER_FAMILIES, SolverProblem, generate_solver_problem
 
 ROOT = Utility.from_function(
     lambda u: math.sqrt(u + 0.01),
@@ -124,7 +127,7 @@ def test_lotteries_are_those_of_a_general_solver(family: str, kind: int) -> None
             check_lottery(lottery, problem, utility, guarantees)
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.parametrize("family", SOLVER_FAMILIES)
 @pytest.mark.parametrize("utility", SMOOTH, ids=str)
 def test_every_lottery_is_certified_by_an_independent_bound(family: str, utility: Utility) -> None:
     for kind in range(5):
@@ -249,6 +252,21 @@ def test_a_plot_of_personalized_lotteries_names_the_user_types() -> None:
     assert panel.get_xlabel().endswith("2 more user types")
 
 
+@pytest.mark.parametrize("size", [None, "column", "page"])
+def test_bars_and_texts_of_a_plot_are_inside_and_apart(size: Size | None) -> None:
+    """Finding 5: bars lie inside their axes and texts do not overlap, with long names and many user types."""
+    problem = make_problem("conflict", n_user_types=14, n_items=20, n_positions=2, seed=2)
+    items, types = (
+        tuple(f"a $very long name of {kind} {n}" for n in range(count))
+        for kind, count in (("an item", 20), ("a user type", 14))
+    )
+    problem = replace(problem, items=items, user_types=types)
+    title = "A very long title that says everything about a lottery, and then goes on and on " * 2
+    for treatment in ("equal", "personalized"):
+        lottery = solve_lottery(problem, guarantees=[LeastExposure(0.01)], treatment=treatment)
+        check_figure(plot_lottery(problem, lottery, title=title, size=size))
+
+
 def test_a_plot_states_what_it_leaves_out(tmp_path: Path) -> None:
     problem = make_problem("conflict", n_user_types=14, n_items=30, n_positions=2, seed=2)
     lottery = solve_lottery(problem, "nash", guarantees=[LeastExposure(0.01)])
@@ -257,7 +275,7 @@ def test_a_plot_states_what_it_leaves_out(tmp_path: Path) -> None:
     assert rest.size > 0
     assert rankings.get_xlabel() == f"probability\nand {rest.size} more rankings, {rest.sum():.1%} in all"
     assert "and 18 more items, " in items.get_xlabel()
-    assert user_types.get_xlabel() == "expected click rate\nand 2 more user types"
+    assert user_types.get_xlabel() == "expected clicks per visit\nand 2 more user types"
     save_lottery_plot(problem, lottery, None, tmp_path / "many.svg")
     assert "nash" in (text := (tmp_path / "many.svg").read_text())
     assert "30 guarantees, " in text

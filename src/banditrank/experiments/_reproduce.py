@@ -87,7 +87,7 @@ def reproduce(
     output
         Directory to write to.
     quick
-        Whether to run a smaller version of each study, in about a minute.
+        Whether to run a smaller version of each study, in some minutes.
     seed
         Seed of all randomness: the same seed gives the same data, byte for byte.
     workers

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from banditrank._extras import requires
@@ -13,6 +14,7 @@ from banditrank.model._rewards import BernoulliRewards, Rewards
 from banditrank.model._timeline import Timeline
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._backends.local import LocalBackend
+from banditrank.simulation._component_identities import component_identities, own_digests
 from banditrank.simulation._progress import Advance
 from banditrank.simulation._result import SimulationResult
 from banditrank.simulation._simulate import AnyPolicy, default_checkpoints, simulate
@@ -50,8 +52,6 @@ class SimulationJob(Job):
         As for `banditrank.simulate`; replications per problem.
     microseconds_per_round
         Approximate time of a round.
-    custom_values
-        Plain values that distinguish a custom policy from others of the same fingerprint.
     """
 
     keeps_counts: ClassVar[bool] = False  # whether `to_frame` needs the final counts
@@ -65,7 +65,6 @@ class SimulationJob(Job):
     click_model: ClickModel = SINGLE_LOOK
     checkpoints: Sequence[int] | None = None
     microseconds_per_round: float = 0.3
-    custom_values: dict[str, Any] | None = None
 
     @property
     def n_steps(self) -> int:
@@ -78,10 +77,15 @@ class SimulationJob(Job):
         return self.n_steps * self.microseconds_per_round * 1e-6 + 0.5
 
     def settings(self) -> dict[str, Any]:
-        """Return the plain values that the curves depend on."""
-        custom = {} if self.custom_values is None else {"custom": self.custom_values}
+        """Return the plain values that the curves depend on.
+
+        Raises
+        ------
+        InvalidInputError
+            If code of the user's own cannot be told apart from other code.
+        """
         return {
-            **custom,
+            **({"own_code": self._own_digests} if self._own_digests else {}),
             "policy": self.policy.fingerprint(),
             "problems": [problem.to_dict() for problem in self.problems],
             "horizon": self.horizon,
@@ -91,6 +95,15 @@ class SimulationJob(Job):
             "click_model": str(self.click_model),
             "checkpoints": None if self.checkpoints is None else [int(t) for t in self.checkpoints],
         }
+
+    @cached_property
+    def _own_digests(self) -> list[dict[str, str]]:
+        """Digests of components with own code, for each problem; empty if all is built in."""
+        components = [
+            own_digests(component_identities(self.policy, problem, self.rewards, self.click_model))
+            for problem in self.problems
+        ]
+        return components if any(components) else []
 
     def run(self, *, workers: int | None, advance: Advance, backend: Backend | None = None) -> "pd.DataFrame":
         """Return one row per problem, replication and checkpoint."""

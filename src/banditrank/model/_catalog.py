@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from banditrank.errors import InvalidInputError
+from banditrank.model._carousel import read_carousel
 from banditrank.model._contextual_generators import make_contextual_problem
 from banditrank.model._contextual_problem import Appeal, ContextualProblem
 from banditrank.model._contextual_problem_file import read_any_problem
+from banditrank.model._generators import CAROUSEL
 from banditrank.model._problem import Problem
 from banditrank.model._problem_file import read_problem
 
@@ -37,12 +39,13 @@ def kdd2012() -> Problem:
 
 
 def load_problem(name_or_path: str | Path) -> Problem:
-    """Load a built-in problem by name, or a problem from a TOML file.
+    """Load a built-in problem by name, a carousel, or a problem from a TOML file.
 
     Parameters
     ----------
     name_or_path
-        One of `BUILT_IN`, or the path of a file (see `banditrank.model._problem_file`).
+        One of `BUILT_IN`, ``carousel:DIRECTORY`` (see `make_problem`), or the path of a file (see
+        `banditrank.model._problem_file`).
 
     Raises
     ------
@@ -55,16 +58,16 @@ def load_problem(name_or_path: str | Path) -> Problem:
     >>> load_problem("kdd2012").user_types
     ('male', 'female')
     """
-    return kdd2012() if name_or_path == "kdd2012" else read_problem(_problem_path(name_or_path, BUILT_IN))
+    return _known_problem(name_or_path) or read_problem(_problem_path(name_or_path, BUILT_IN))
 
 
 def load_any_problem(name_or_path: str | Path) -> Problem | ContextualProblem:
-    """Load a built-in problem by name, or a problem with or without features from a TOML file.
+    """Load a built-in problem by name, a carousel, or a problem with or without features from a TOML file.
 
     Parameters
     ----------
     name_or_path
-        One of `BUILT_IN` or `CONTEXTUAL_BUILT_IN`, or the path of a file.
+        One of `BUILT_IN` or `CONTEXTUAL_BUILT_IN`, ``carousel:DIRECTORY``, or the path of a file.
 
     Raises
     ------
@@ -77,23 +80,42 @@ def load_any_problem(name_or_path: str | Path) -> Problem | ContextualProblem:
     >>> load_any_problem("logistic-context")
     <ContextualProblem logistic-context: logistic appeal, 20 features, 100 items, 5 positions>
     """
-    if name_or_path == "kdd2012":
-        return kdd2012()
+    if known := _known_problem(name_or_path):
+        return known
     if name_or_path in CONTEXTUAL_BUILT_IN:
         return contextual_problem("linear" if name_or_path == "linear-context" else "logistic")
     return read_any_problem(_problem_path(name_or_path, (*BUILT_IN, *CONTEXTUAL_BUILT_IN)))
 
 
-def contextual_problem(appeal: Appeal) -> ContextualProblem:
+def carousel_directory(name: object) -> str | None:
+    """Return the directory that the name of a carousel has, None if it is no carousel's.
+
+    Examples
+    --------
+    >>> carousel_directory("carousel:data/carousel"), carousel_directory("kdd2012")
+    ('data/carousel', None)
+    """
+    prefix = f"{CAROUSEL}:"
+    return name.removeprefix(prefix) if isinstance(name, str) and name.startswith(prefix) else None
+
+
+def _known_problem(name_or_path: str | Path) -> Problem | None:
+    """Return a problem that is not read from a TOML file and has no features."""
+    if (directory := carousel_directory(name_or_path)) is not None:
+        return read_carousel(directory)
+    return kdd2012() if name_or_path == "kdd2012" else None
+
+
+def contextual_problem(appeal: Appeal, seed: int = 0) -> ContextualProblem:
     """Return the built-in contextual problem: 20 features, 100 items and 5 positions."""
-    made = make_contextual_problem(appeal, seed=0)
+    made = make_contextual_problem(appeal, seed=seed)
     return ContextualProblem.from_dict({**made.to_dict(), "name": f"{appeal}-context"})
 
 
 def _problem_path(name_or_path: str | Path, built_in: Sequence[str]) -> str:
     """Return the path of a problem file."""
     text = str(name_or_path)
-    rule = f"must be {', '.join(built_in)} or the path of a TOML file"
+    rule = f"must be {', '.join(built_in)}, {CAROUSEL}:DIRECTORY or the path of a TOML file"
     if not text.strip():
         raise InvalidInputError("problem", rule, text)
     is_path = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")

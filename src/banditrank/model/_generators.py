@@ -1,38 +1,64 @@
-"""Random problems: the paper's synthetic experiment, and families that are hard in different ways."""
+"""Problems by family: the paper's synthetic experiment, some that are hard in other ways, a carousel."""
 
 import math
 from collections.abc import Callable
+from os import PathLike
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._checks import check_integer
 from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.model._carousel import N_POSITIONS, carousel_preferences, read_carousel
 from banditrank.model._problem import Problem
 
 Floats = NDArray[np.float64]
 
 MAX_SIZE = 100_000
+CAROUSEL = "carousel"
 
 
-def make_problem(family: str, *, n_user_types: int, n_items: int, n_positions: int, seed: int) -> Problem:
-    """Generate a random problem.
+@overload
+def make_problem(family: str, *, n_user_types: int, n_items: int, n_positions: int, seed: int) -> Problem: ...
+
+
+@overload
+def make_problem(
+    family: Literal["carousel"], *, path: str | PathLike[str], n_positions: int = N_POSITIONS
+) -> Problem: ...
+
+
+def make_problem(
+    family: str,
+    *,
+    n_user_types: int | None = None,
+    n_items: int | None = None,
+    n_positions: int | None = None,
+    seed: int | None = None,
+    path: str | PathLike[str] | None = None,
+) -> Problem:
+    """Generate a random problem, or read that of a carousel.
 
     Parameters
     ----------
     family
-        A key of `FAMILIES`.
+        A key of `FAMILIES`, or ``carousel``: a streaming service's carousel, whose users are user types and
+        look as under the cascade model.
     n_user_types, n_items, n_positions
-        N, M and K.
+        N, M and K. A carousel has the users and items of its files, and 12 positions by default.
     seed
         Seed of the generator; the same seed returns the same problem.
+    path
+        Directory with the files of a carousel, ``playlist_features.csv`` and ``user_features_small.csv``.
 
     Raises
     ------
     UnknownNameError
         If there is no family of this name.
     InvalidInputError
-        If a size is out of range, or there are more positions than items.
+        If a size is out of range, there are more positions than items, an argument is missing or does not
+        belong to the family, or the files cannot be read.
 
     Examples
     --------
@@ -40,16 +66,26 @@ def make_problem(family: str, *, n_user_types: int, n_items: int, n_positions: i
     >>> problem.name
     'conflict-3x20x4-seed1'
     """
+    if family == CAROUSEL:
+        if path is None:
+            raise InvalidInputError("path", "must be the directory with the files of the carousel", path)
+        for field, given in (("n_user_types", n_user_types), ("n_items", n_items), ("seed", seed)):
+            if given is not None:
+                raise InvalidInputError(field, "must be left out of a carousel", given)
+        return read_carousel(path, n_positions=N_POSITIONS if n_positions is None else n_positions)
     if family not in FAMILIES:
-        raise UnknownNameError("family", family, FAMILIES)
-    for field, size in (("user types", n_user_types), ("items", n_items), ("positions", n_positions)):
+        raise UnknownNameError("family", family, (*FAMILIES, CAROUSEL))
+    if path is not None:
+        raise InvalidInputError("path", f"must be left out of the family {family}", str(path))
+    n, m, k = (
         check_integer(f"number of {field}", size, 1, MAX_SIZE)
-    if n_positions > n_items:
-        raise InvalidInputError("number of positions", f"must not exceed the {n_items} items", n_positions)
+        for field, size in (("user types", n_user_types), ("items", n_items), ("positions", n_positions))
+    )
+    if k > m:
+        raise InvalidInputError("number of positions", f"must not exceed the {m} items", k)
     rng = np.random.default_rng(check_integer("seed", seed, 0))
-    means, preferences, rates = FAMILIES[family](rng, n_user_types, n_items, n_positions)
-    name = f"{family}-{n_user_types}x{n_items}x{n_positions}-seed{seed}"
-    return Problem(rates, preferences, means, name=name)
+    means, preferences, rates = FAMILIES[family](rng, n, m, k)
+    return Problem(rates, preferences, means, name=f"{family}-{n}x{m}x{k}-seed{seed}")
 
 
 def exponential_bonuses(n_items: int, *, seed: int, scale: float = 0.05) -> Floats:
@@ -96,6 +132,13 @@ def _common_log(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Float
     )
 
 
+def _long_tail(rng: np.random.Generator, n: int, m: int, k: int) -> tuple[Floats, Floats, Floats]:
+    """Draw what a carousel has: most items seldom clicked, a few often, and tastes that are much alike."""
+    popularities = 0.005 * np.exp(0.65 * rng.standard_t(3, m))
+    means = np.minimum(popularities * np.exp(0.2 * rng.standard_normal((n, m))), 0.5)
+    return means, _shared(carousel_preferences(k), n), rng.dirichlet(np.full(n, 5.0))
+
+
 def _conflicting_means(rng: np.random.Generator, n: int, m: int) -> Floats:
     means = rng.uniform(0.02, 0.15, (n, m))
     means[rng.integers(n, size=m), np.arange(m)] = rng.uniform(0.6, 0.95, m)
@@ -119,4 +162,5 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int, int, int], tuple[Floats,
     "conflict-ties": _conflict_ties,
     "common": _common,
     "common-log": _common_log,
+    "long-tail": _long_tail,
 }

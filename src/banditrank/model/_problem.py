@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditrank._array_checks import SUM_TOLERANCE, as_number_array, check_entries, check_probabilities
+from banditrank._checks import check_number
 from banditrank._frames import Columns, Tabular, cell_columns
 from banditrank.errors import InvalidInputError
 
@@ -32,12 +33,16 @@ class Problem(Tabular):
         Unique names; ``type-1``, … and ``item-1``, … by default.
     name
         The problem's name in results and files.
+    click_scale
+        Clicks per visit of a ranking whose value Σ_k ρ_ik μ_i,σ(k) is 1: above 1 for a problem estimated from
+        a log whose users look at several positions. Solvers return clicks per visit, the values times this;
+        simulations draw at most one click per visit, by the values.
 
     Raises
     ------
     InvalidInputError
-        If the shapes do not match, a number is outside [0, 1], rates or preferences do not sum to 1, or names
-        are not unique.
+        If the shapes do not match, a number is outside [0, 1], rates or preferences do not sum to 1, names
+        are not unique, or the scale is not from 1e-6 to 1e6.
 
     Examples
     --------
@@ -54,6 +59,7 @@ class Problem(Tabular):
     user_types: tuple[str, ...]
     items: tuple[str, ...]
     name: str
+    click_scale: float
 
     def __init__(
         self,
@@ -64,6 +70,7 @@ class Problem(Tabular):
         user_types: Sequence[str] | None = None,
         items: Sequence[str] | None = None,
         name: str = "problem",
+        click_scale: float = 1.0,
     ) -> None:
         rates = _numbers("arrival_rates", arrival_rates, 1)
         preferences = _numbers("position_preferences", position_preferences, 2)
@@ -87,6 +94,7 @@ class Problem(Tabular):
             "user_types": _names("user_types", user_types, "type", len(rates)),
             "items": _names("items", items, "item", means.shape[1]),
             "name": _name(name),
+            "click_scale": check_number("click_scale", click_scale, 1e-6, 1e6),
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -107,7 +115,7 @@ class Problem(Tabular):
         return int(self.position_preferences.shape[1])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the problem as a dictionary of lists and strings, with the keys of a problem file.
+        """Return the problem as a dictionary with the keys of a problem file, without a click scale of 1.
 
         Examples
         --------
@@ -121,6 +129,7 @@ class Problem(Tabular):
             "arrival_rates": self.arrival_rates.tolist(),
             "position_preferences": self.position_preferences.tolist(),
             "item_means": self.item_means.tolist(),
+            **({} if self.click_scale == 1.0 else {"click_scale": self.click_scale}),
         }
 
     @classmethod

@@ -1,7 +1,7 @@
 """Problems in TOML files.
 
-The required keys are ``arrival_rates``, ``position_preferences`` and ``item_means``; ``name``, ``user_types``
-and ``items`` are optional. The default name is that of the file.
+The required keys are ``arrival_rates``, ``position_preferences`` and ``item_means``; ``name``,
+``user_types``, ``items`` and ``click_scale`` are optional. The default name is that of the file.
 """
 
 import tomllib
@@ -16,7 +16,7 @@ from banditrank.errors import InvalidInputError, UnknownNameError, one_line
 from banditrank.model._problem import Problem
 
 REQUIRED_KEYS = ("arrival_rates", "position_preferences", "item_means")
-KEYS = ("name", "user_types", "items", *REQUIRED_KEYS)
+KEYS = ("name", "user_types", "items", "click_scale", *REQUIRED_KEYS)
 
 
 def read_problem(path: str | Path) -> Problem:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditrank.model._problem import ProblemLike
+from banditrank.model._problem import Problem, ProblemLike
 from banditrank.model._rankings import as_ranking
 
 
@@ -22,6 +22,11 @@ def user_type_values(problem: ProblemLike, ranking: ArrayLike) -> NDArray[np.flo
     array([0.742108, 0.490416])
     """
     return weighted_means(problem.position_preferences, problem.item_means, ranking)
+
+
+def click_scale(problem: ProblemLike) -> float:
+    """Return the clicks per visit of a ranking of value 1: that of a `Problem`, 1 for estimates."""
+    return problem.click_scale if isinstance(problem, Problem) else 1.0
 
 
 def weighted_means(

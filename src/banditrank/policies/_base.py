@@ -28,7 +28,7 @@ from banditrank.policies._restriction import (
 )
 from banditrank.policies._sampled_problem import SampledProblem
 from banditrank.solvers._lottery.guarantees import Guarantee
-from banditrank.utilities._utility import UTILITARIAN, Utility
+from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
 
 if TYPE_CHECKING:
     from banditrank.policies._learner import Learner
@@ -185,7 +185,7 @@ class Policy(ABC):
         """Return plain values that distinguish this policy from others of the same description.
 
         A saved simulation is resumed only if they are equal. Functions are represented by samples of their
-        values. A policy of your own should add its parameters.
+        values. The attributes and the source of a policy of your own are compared as well.
         """
         if not is_equal(self.treatment):
             return self.describe()
@@ -366,6 +366,32 @@ def draws_lotteries(treatment: Treatment, guarantees: Sequence[Guarantee]) -> bo
     [False, False, True]
     """
     return treatment == "equal-lottery" or len(guarantees) > 0
+
+
+def check_utility(utility: Utility | str, treatment: str) -> Utility:
+    """Return the utility of a policy: personalized treatment, of each user type for itself, has none.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no utility of this name.
+    InvalidInputError
+        If it is not the default, under personalized treatment.
+
+    Examples
+    --------
+    >>> check_utility("nash", "equal").name
+    'nash'
+    >>> check_utility("nash", "personalized")
+    Traceback (most recent call last):
+    banditrank.errors.InvalidInputError: utility must be left out under personalized treatment, which has
+        none, got 'nash'
+    """
+    chosen = as_utility(utility)
+    if treatment == "personalized" and chosen != UTILITARIAN:
+        rule = "must be left out under personalized treatment, which has none"
+        raise InvalidInputError("utility", rule, str(chosen))
+    return chosen
 
 
 def check_treatment(treatment: str) -> Treatment:

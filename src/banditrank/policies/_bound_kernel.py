@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._compilation import compiled, inlined, is_own, wrap_formula
+from banditrank._compilation import check_unchanged, compiled, inlined, is_own, wrap_formula
 from banditrank._interrupts import deferred_interrupts
 from banditrank._native_calls import NativeArguments, call_native, load_arguments
 from banditrank.policies._kernel import Kernel
@@ -110,6 +110,9 @@ class BoundKernel:
         self.native_arguments: NativeArguments | None = None
         if is_own(kernel.rank) and is_own(kernel.observe):
             self.handle = self._bind()
+        else:
+            check_unchanged(kernel.rank)
+            check_unchanged(kernel.observe)
 
     def _bind(self) -> KernelHandle:
         ranking = self.ranking

@@ -24,6 +24,7 @@ from banditrank.policies._posterior import (
 Floats = NDArray[np.float64]
 
 _WARM_UP_REFITS = 20  # at the start, to converge
+_WARM_UP_BOUNDS = (5, 10)  # refits that also bound how much tastes differ
 
 
 class PosteriorHandle(NamedTuple):
@@ -97,9 +98,10 @@ def _bind(posterior: Posterior) -> PosteriorHandle:
 
 @compiled
 def _warm_up(refit_function: int, memory: NDArray[np.uint64], n_user_types: int) -> None:
-    for _ in range(_WARM_UP_REFITS):
+    for refit in range(_WARM_UP_REFITS):
+        is_bounded = int(refit in _WARM_UP_BOUNDS)
         for i in range(n_user_types):
-            call_native(refit_function, memory.ctypes.data, i, 0)
+            call_native(refit_function, memory.ctypes.data, i, is_bounded)
 
 
 @inlined

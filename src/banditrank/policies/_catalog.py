@@ -38,6 +38,7 @@ from banditrank.policies.baselines._base import (
 from banditrank.policies.baselines._batch_rank import BatchRank
 from banditrank.policies.baselines._bubble_rank import BubbleRank
 from banditrank.policies.baselines._cascade_kl_ucb import CascadeKLUCB
+from banditrank.policies.baselines._cascade_ts import CascadeTS
 from banditrank.policies.baselines._comb_ucb1 import CombUCB1
 from banditrank.policies.baselines._cts import CTS
 from banditrank.policies.baselines._cucb import CUCB
@@ -65,7 +66,7 @@ BASELINES: dict[str, type[BaselinePolicy]] = {
     policy.name: policy
     for policy in (
         *(PBMUCB, PBMTS, PBMPIE),
-        *(TopRank, BatchRank, CascadeKLUCB, BubbleRank, UniRank, RankedBandits),
+        *(TopRank, BatchRank, CascadeKLUCB, CascadeTS, BubbleRank, UniRank, RankedBandits),
         *(PBMHB, GRAB, CombUCB1, PMED, CUCB, CTS, FTRLPBM, NashUCB),
     )
 }

@@ -1,12 +1,8 @@
 """Custom policies: instances, classes and functions of the user's own modules."""
 
-import hashlib
 import inspect
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from types import CodeType
 from typing import TypeAlias
 
 from banditrank._import_path import import_object
@@ -111,15 +107,6 @@ class CustomPolicy:
             return name
         return self.label.rpartition(":")[2].rpartition(".")[2]
 
-    def source_digest(self) -> str:
-        """Return a hash of the source code, so that results of other code are not mistaken for this one's.
-
-        It covers the module's file; in a notebook or an interactive session, the class or function alone.
-        """
-        named = type(self.source) if isinstance(self.source, Policy) else self.source
-        content = _module_content(named.__module__) or repr(list(_code_values(named))).encode()
-        return hashlib.sha256(content).hexdigest()[:16]
-
 
 def is_policy_source(source: object) -> bool:
     """Return whether an object is a policy, a class of policies, or a function.
@@ -133,44 +120,3 @@ def is_policy_source(source: object) -> bool:
     if inspect.isclass(source):
         return issubclass(source, Policy) and source is not Policy
     return isinstance(source, Policy) or inspect.isroutine(source)
-
-
-def parameter_values(policy: Policy) -> dict[str, str]:
-    """Return the attributes of a policy as texts, for comparison with those of an earlier run."""
-    values = getattr(policy, "__dict__", {})
-    return {name: _stable_text(value) for name, value in sorted(values.items())}
-
-
-def _module_content(name: str) -> bytes | None:
-    """Return the source code of a module; None without a file, or if it is the running program."""
-    file = getattr(sys.modules.get(name), "__file__", None)
-    if file is None or name == "__main__":
-        return None
-    try:
-        return Path(file).read_bytes()
-    except OSError:
-        return None
-
-
-def _stable_text(value: object) -> str:
-    """Return a text that is the same in every process."""
-    is_plain = type(value).__repr__ is not object.__repr__ and not inspect.isroutine(value)
-    return repr(value) if is_plain else type(value).__qualname__
-
-
-def _code_values(source: object) -> Iterator[object]:
-    """Yield the values that the code of a class or function consists of."""
-    if inspect.isclass(source):
-        for name, member in sorted(vars(source).items()):
-            if not name.startswith("__") or inspect.isfunction(member):
-                yield name
-                yield from _code_values(member)
-        return
-    code = getattr(source, "__code__", source)
-    if isinstance(code, CodeType):
-        yield code.co_code
-        yield code.co_names
-        for constant in code.co_consts:
-            yield from _code_values(constant)
-    else:
-        yield _stable_text(source)

@@ -12,10 +12,10 @@ from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, is_equal
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, check_utility, is_equal
 from banditrank.policies._count_arrays import arrays_of, record_round
 from banditrank.policies._kernel import Kernel
-from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -96,7 +96,7 @@ class FixedRanking(CompiledPolicy):
         utility: Utility | str = UTILITARIAN,
     ) -> None:
         object.__setattr__(self, "treatment", check_treatment(treatment))
-        object.__setattr__(self, "utility", as_utility(utility))
+        object.__setattr__(self, "utility", check_utility(utility, treatment))
         object.__setattr__(self, "rankings", None if rankings is None else _as_rows(rankings))
         if self.rankings is not None and is_equal(treatment) and len(set(self.rankings)) > 1:
             raise InvalidInputError("rankings", "must be one ranking under equal treatment", rankings)

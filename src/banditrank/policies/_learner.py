@@ -14,6 +14,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.model._problem import Problem
 from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.policies._base import CompiledPolicy, Policy
+from banditrank.policies._copies import copy_policy
 from banditrank.policies._drawn_lottery import DrawnLottery, read_lottery, state_lottery
 from banditrank.policies._forgetful import ForgettingCounts
 from banditrank.policies._kernel import state_note
@@ -39,7 +40,7 @@ class Learner:
     Parameters
     ----------
     policy
-        The policy.
+        The policy. It is copied, so that learners that start from one policy share nothing.
     counts
         Counts to start from. They are copied.
     rng
@@ -62,7 +63,7 @@ class Learner:
     """
 
     def __init__(self, policy: Policy, counts: Counts, *, rng: np.random.Generator) -> None:
-        self.policy = policy
+        self.policy = policy = copy_policy(policy)
         self._rng = rng
         self._counts = counts.copy()
         self._initial_rounds = counts.rounds
@@ -188,7 +189,7 @@ class Learner:
         position
             Position of the item that was clicked, from 0; None if nothing was clicked.
         reward
-            Reward at that position; 1 by default.
+            Reward at that position; 1 by default. At most the policy's ``max_reward``, if it has one.
         rewards
             Reward at each position, shape (K,), instead of a position and a reward.
 
@@ -199,7 +200,7 @@ class Learner:
             is learned then.
         """
         shown = self._as_ranking(ranking, is_short_allowed=self.policy.has_candidates)
-        earned = feedback_rewards(shown.size, position, reward, rewards)
+        earned = feedback_rewards(shown.size, position, reward, rewards, max_reward_of(self.policy))
         self._forget_if_due()
         self._counts.record(user_type, shown, rewards=earned, allow_short=True)
         if self._compiled is not None:
@@ -298,8 +299,30 @@ class _CompiledState:
         return user_type if self._policy.distinguishes_user_types else 0
 
 
+MAX_REWARD = 1e9
+"""Maximum reward at a position for policies that state none."""
+
+
+def max_reward_of(policy: object) -> float:
+    """Return the maximum reward at a position that a policy, and the policies inside it, can learn from.
+
+    Examples
+    --------
+    >>> from banditrank import Forgetful, ThompsonRank, UCBRank
+    >>> max_reward_of(Forgetful(ThompsonRank(max_reward=2), "window:10")), max_reward_of(UCBRank())
+    (2.0, 1000000000.0)
+    """
+    inner = [getattr(policy, name, None) for name in ("policy", "baseline")]
+    limits = [max_reward_of(each) for each in inner if each is not None]
+    return min([float(getattr(policy, "max_reward", MAX_REWARD)), *limits])
+
+
 def feedback_rewards(
-    n_positions: int, position: int | None, reward: float | None, rewards: ArrayLike | None
+    n_positions: int,
+    position: int | None,
+    reward: float | None,
+    rewards: ArrayLike | None,
+    max_reward: float = MAX_REWARD,
 ) -> NDArray[np.float64]:
     """Return the reward at each position, shape (K,): see `Learner.update`.
 
@@ -317,11 +340,14 @@ def feedback_rewards(
         for field, value in (("position", position), ("reward", reward)):
             if value is not None:
                 raise InvalidInputError(field, "must be left out if rewards are given", value)
-        return as_reward_array(rewards, n_positions)
+        given = as_reward_array(rewards, n_positions)
+        if given.max(initial=0.0) > max_reward:
+            raise InvalidInputError("rewards", f"must be at most {max_reward:.15g}", float(given.max()))
+        return given
     earned = np.zeros(n_positions)
     if position is not None:
         clicked = check_integer("position", position, 0, n_positions - 1)
-        earned[clicked] = 1.0 if reward is None else check_number("reward", reward, 0.0, 1e9)
+        earned[clicked] = check_number("reward", 1.0 if reward is None else reward, 0.0, max_reward)
     elif reward is not None:
         raise InvalidInputError("reward", "must be left out if no position is given", reward)
     return earned

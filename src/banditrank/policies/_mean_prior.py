@@ -11,7 +11,15 @@ item that one type dislikes is not condemned for all. Evidence E for the popular
 give a Gamma prior of shape 1 / (1/E + s²) and mean c_i g_j (`fit_prior`).
 
 s² is fitted to the deviations of types from what the others make expect. Where tastes are independent it
-reaches 1/a, and each type learns for itself.
+reaches 1/a, and each type learns for itself. That is a fixed point of the fit on other problems, too: where
+few of many items are popular, their excess over what a shape of at most 2 explains is taken for taste, then
+types tell each other little, and everything is taste. So s² is at most what the likelihood of all rewards
+does not rule out (`_bound_taste_variance`). The likelihood is no estimate: fitted by it alone, s² is too
+small too early.
+
+The weights depend on the popularity that is sought, so that each type sums over all others. Among more than
+`MAX_SUMMED_TYPES` types that takes too long, and no type says much: there the evidence of each is weighted
+once, by the popularity among all types, and added to sums that all types share (`_add_evidence`).
 
 Only means are pooled. Preferences of types that are pooled by moments of their estimates locked in: one run
 on Table 1 had a regret of 38,004.
@@ -27,13 +35,20 @@ from banditrank._compilation import compiled, internal
 
 Floats = NDArray[np.float64]
 
+MAX_SUMMED_TYPES = 64
+"""Number of user types up to which each type sums over all others."""
+
 _SHAPE_RANGE = (0.5, 2.0)  # of a; a stronger prior keeps unlucky items down
 _MIN_TASTE_VARIANCE = 0.01
 _MAX_POOLED_SHARE = 0.999  # of s² a; at 1 types are independent
 _START_TASTE_VARIANCE = 0.4
 _START_ITEMS = 0.15  # that the start of s² counts for: with few items, types are never taken for identical
 _POPULARITY_STEPS = 2
+_TASTE_VARIANCES = (0.01, 0.03, 0.09, 0.27, 0.81, 2.43)  # whose likelihoods are compared
+_BOUND_LOG_ODDS = 4.0  # against an s² that is ruled out
+_BOUND_GROWTH = 1.1  # of a type's rounds, between two bounds: each takes as long as several refits
 _START_LEVEL = 0.5
+_MAX_LEVEL = 10.0  # a mean of rates, at most 1 with few exceptions; see `_fit_level`
 _MIN_EXPECTED = 1e-9
 
 
@@ -52,12 +67,23 @@ class MeanPrior(NamedTuple):
     log_mean_gaps: Floats  # (N,) ln E μ − E ln μ over the items of a type, which determines a
     taste_sums: Floats  # (N,) weighted squares of deviations of a type, which determine s²
     taste_weights: Floats  # (N,)
+    log_likelihoods: Floats  # (N, G) of the rewards of a type, at each of `_TASTE_VARIANCES`
+    taste_variance_bound: Floats  # (1,) upper bound of s² by these
+    bound_at: Floats  # (N,) rounds of the next bound
+    candidate_popularities: Floats  # (M,) workspace, like the next two
+    earned: Floats  # (M,)
+    expected: Floats  # (M,)
     shared_rounds: Floats  # (N,) rounds of other types that tell a type's means; see `_fit_shared_rounds`
+    weighted_rewards: Floats  # (N, M) evidence of each type at its last fit; (0, M) if types sum over others
+    weighted_looks: Floats  # (N, M), likewise: looks times level
+    total_rewards: Floats  # (M,) sums of these over all types; if types sum over others, of the last fit
+    total_looks: Floats  # (M,)
 
 
 def new_mean_prior(n_user_types: int, n_items: int, *, is_pooled: bool) -> MeanPrior:
     """Return the prior without data."""
     n, m = n_user_types, n_items
+    n_added = n if is_pooled and n > MAX_SUMMED_TYPES else 0
     return MeanPrior(
         is_pooled and n > 1,
         np.ones(1),
@@ -71,21 +97,49 @@ def new_mean_prior(n_user_types: int, n_items: int, *, is_pooled: bool) -> MeanP
         np.full(n, log_mean_gap(1.0)),
         np.zeros(n),
         np.zeros(n),
+        np.zeros((n, len(_TASTE_VARIANCES))),
+        np.full(1, np.inf),
         np.zeros(n),
+        np.ones(m),
+        np.ones(m),
+        np.ones(m),
+        np.zeros(n),
+        np.zeros((n_added, m)),
+        np.zeros((n_added, m)),
+        np.zeros(m),
+        np.zeros(m),
     )
 
 
 @internal
-def fit_prior(prior: MeanPrior, user_type: int, rewards: Floats, looks: Floats, rounds: Floats) -> None:
-    """Fit the prior of a type to its rewards and looks, shape (M,), and to those of the others."""
+def fit_prior(
+    prior: MeanPrior,
+    user_type: int,
+    rewards: Floats,
+    looks: Floats,
+    rounds: Floats,
+    is_bounded: bool,  # noqa: FBT001
+) -> None:
+    """Fit the prior of a type to its rewards and looks, shape (M,), and to those of the others.
+
+    The bound of s² is computed again if asked for, and whenever the rounds of the type have grown enough.
+    """
     i = user_type
     for j in range(looks.size):
         prior.rewards[i, j] = rewards[j]
         prior.exposures[i, j] = looks[j]
-    if prior.is_pooled:
+    is_added = prior.weighted_rewards.shape[0] > 0
+    if is_added:
+        _read_popularities(prior, i, prior.earned, prior.expected)
+    elif prior.is_pooled:
         _fit_popularities(prior, i)
     _fit_level(prior, i, rounds)
+    if is_added:
+        _add_evidence(prior, i)
     if prior.is_pooled:
+        if is_bounded or rounds[i] >= prior.bound_at[i]:
+            _bound_taste_variance(prior, i)
+            prior.bound_at[i] = max(rounds[i] * _BOUND_GROWTH, rounds[i] + 1.0)
         _fit_taste_variance(prior, i)
     _fit_shape(prior, i)
     _write_shapes(prior, i)
@@ -105,27 +159,75 @@ def _popularity_shape(prior: MeanPrior) -> float:
 def _fit_popularities(prior: MeanPrior, i: int) -> None:
     """Write g of each item by the evidence of the other types, and the shape of its prior."""
     start, variance = _popularity_shape(prior), prior.taste_variance[0]
-    for j in range(prior.popularities.shape[1]):
-        popularity = prior.popularities[i, j]
-        earned = start
-        for _ in range(_POPULARITY_STEPS):
-            earned, expected = start, start
-            for other in range(prior.levels.size):
-                if other != i:
-                    looks = prior.levels[other] * prior.exposures[other, j]
-                    weight = 1.0 / (1.0 + variance * popularity * looks)
-                    earned += weight * prior.rewards[other, j]
-                    expected += weight * looks
-            popularity = earned / expected
-        prior.popularities[i, j] = popularity
-        prior.shapes[i, j] = 1.0 / (1.0 / earned + variance)
+    earned, expected = prior.total_rewards, prior.total_looks
+    for _ in range(_POPULARITY_STEPS):
+        _sum_evidence(prior, i, start, variance, prior.popularities[i], earned, expected)
+        for j in range(earned.size):
+            prior.popularities[i, j] = earned[j] / expected[j]
+    for j in range(earned.size):
+        prior.shapes[i, j] = 1.0 / (1.0 / earned[j] + variance)
+
+
+@internal
+def _sum_evidence(
+    prior: MeanPrior,
+    i: int,
+    start: float,
+    variance: float,
+    popularities: Floats,
+    earned: Floats,
+    expected: Floats,
+) -> None:
+    """Write the evidence of the other types, shape (M,), at s², with weights by given popularities."""
+    for j in range(earned.size):
+        earned[j] = expected[j] = start
+    for other in range(prior.levels.size):
+        if other != i:
+            for j in range(earned.size):
+                looks = prior.levels[other] * prior.exposures[other, j]
+                weight = 1.0 / (1.0 + variance * popularities[j] * looks)
+                earned[j] += weight * prior.rewards[other, j]
+                expected[j] += weight * looks
+
+
+@internal
+def _read_popularities(prior: MeanPrior, i: int, earned: Floats, expected: Floats) -> None:
+    """Write what `_fit_popularities` does by the shared sums, less what the type itself added to them."""
+    _read_evidence(prior, i, _popularity_shape(prior), earned, expected)
+    for j in range(earned.size):
+        prior.popularities[i, j] = earned[j] / expected[j]
+        prior.shapes[i, j] = 1.0 / (1.0 / earned[j] + prior.taste_variance[0])
+
+
+@internal
+def _read_evidence(prior: MeanPrior, i: int, start: float, earned: Floats, expected: Floats) -> None:
+    """Write what `_sum_evidence` does, at the present s², by the shared sums."""
+    for j in range(earned.size):
+        earned[j] = start + max(prior.total_rewards[j] - prior.weighted_rewards[i, j], 0.0)
+        expected[j] = start + max(prior.total_looks[j] - prior.weighted_looks[i, j], 0.0)
+
+
+@internal
+def _add_evidence(prior: MeanPrior, i: int) -> None:
+    """Replace what a type added to the shared sums by its present evidence."""
+    start, variance = _popularity_shape(prior), prior.taste_variance[0]
+    for j in range(prior.total_rewards.size):
+        popularity = (start + prior.total_rewards[j]) / (start + prior.total_looks[j])
+        looks = prior.levels[i] * prior.exposures[i, j]
+        weight = 1.0 / (1.0 + variance * popularity * looks)
+        prior.total_rewards[j] += weight * prior.rewards[i, j] - prior.weighted_rewards[i, j]
+        prior.total_looks[j] += weight * looks - prior.weighted_looks[i, j]
+        prior.weighted_rewards[i, j] = weight * prior.rewards[i, j]
+        prior.weighted_looks[i, j] = weight * looks
 
 
 @internal
 def _fit_level(prior: MeanPrior, i: int, rounds: Floats) -> None:
     """Take a step towards the level c that makes all rewards of a type most likely.
 
-    Before a type has rewards it has the level of the others, as certain as one reward makes it.
+    Before a type has rewards it has the level of the others, as certain as one reward makes it. Types that
+    like different items raise each other's level at each step, since each takes what it likes for unpopular:
+    without `_MAX_LEVEL`, to infinity.
     """
     start = _START_LEVEL
     if prior.is_pooled:
@@ -142,7 +244,7 @@ def _fit_level(prior: MeanPrior, i: int, rounds: Floats) -> None:
         weight = 1.0 / (1.0 + prior.levels[i] * looks / prior.shapes[i, j])
         earned += weight * prior.rewards[i, j]
         expected += weight * looks
-    prior.levels[i] = earned / expected
+    prior.levels[i] = min(earned / expected, _MAX_LEVEL)
 
 
 @internal
@@ -166,8 +268,64 @@ def _fit_taste_variance(prior: MeanPrior, i: int) -> None:
         total += prior.taste_sums[other]
         weights += prior.taste_weights[other]
     fitted = (max(total, 0.0) + _START_ITEMS * _START_TASTE_VARIANCE) / weights
-    largest = _MAX_POOLED_SHARE / prior.shape[0]
+    largest = min(_MAX_POOLED_SHARE / prior.shape[0], prior.taste_variance_bound[0])
     prior.taste_variance[0] = min(max(fitted, _MIN_TASTE_VARIANCE), largest)
+
+
+@internal
+def _bound_taste_variance(prior: MeanPrior, i: int) -> None:
+    """Bound s² where the rewards of all types are much less likely than at the best value.
+
+    The bound is interpolated between the values that are compared, and infinite if none is ruled out.
+    """
+    likelihoods, largest = prior.log_likelihoods, _MAX_POOLED_SHARE / prior.shape[0]
+    _write_log_likelihoods(prior, i, largest)
+    best = -np.inf
+    for index in range(likelihoods.shape[1]):
+        best = max(best, likelihoods[:, index].sum())
+    prior.taste_variance_bound[0] = np.inf
+    higher = -np.inf  # the likelihood of the next higher value
+    for index in range(likelihoods.shape[1] - 1, -1, -1):
+        likelihood = likelihoods[:, index].sum()
+        if likelihood >= best - _BOUND_LOG_ODDS:
+            if index + 1 < likelihoods.shape[1]:
+                share = (likelihood - best + _BOUND_LOG_ODDS) / (likelihood - higher)
+                first, second = _TASTE_VARIANCES[index], min(_TASTE_VARIANCES[index + 1], largest)
+                prior.taste_variance_bound[0] = first * max(second / first, 1.0) ** share
+            break
+        higher = likelihood
+
+
+@internal
+def _write_log_likelihoods(prior: MeanPrior, i: int, largest: float) -> None:
+    """Write the logarithm of the likelihood of a type's rewards, given those of the others, at each s².
+
+    The rewards of an item have a negative binomial distribution: a Poisson count, whose mean has the Gamma
+    prior that `fit_prior` would fit at this s².
+    """
+    is_added = prior.weighted_rewards.shape[0] > 0
+    popularities, earned, expected = prior.candidate_popularities, prior.earned, prior.expected
+    for j in range(popularities.size):
+        popularities[j] = prior.popularities[i, j]
+    for index in range(prior.log_likelihoods.shape[1]):
+        variance = min(_TASTE_VARIANCES[index], largest)
+        start = prior.shape[0] / (1.0 - variance * prior.shape[0])
+        if is_added:
+            _read_evidence(prior, i, start, earned, expected)
+        else:
+            _sum_evidence(prior, i, start, variance, popularities, earned, expected)
+        total = 0.0
+        for j in range(popularities.size):
+            popularities[j] = earned[j] / expected[j]
+            if prior.exposures[i, j] > 0.0:
+                shape = 1.0 / (1.0 / earned[j] + variance)
+                mean = prior.levels[i] * popularities[j] * prior.exposures[i, j]
+                rewards = prior.rewards[i, j]
+                total -= shape * math.log1p(mean / shape)
+                if rewards > 0.0:
+                    total += rewards * math.log(mean / (shape + mean))
+                    total += math.lgamma(shape + rewards) - math.lgamma(shape)
+        prior.log_likelihoods[i, index] = total
 
 
 @internal

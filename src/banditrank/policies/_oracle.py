@@ -12,7 +12,13 @@ from banditrank.errors import InvalidInputError
 from banditrank.model._click_models import SINGLE_LOOK, ClickModel
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
+from banditrank.policies._base import (
+    CompiledPolicy,
+    Treatment,
+    check_treatment,
+    check_utility,
+    observe_nothing,
+)
 from banditrank.policies._drawn_lottery import ALL_TYPES, LotteryBuffer, draw_from_buffer, new_lottery_buffer
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._policy_guarantees import check_guarantees
@@ -20,7 +26,7 @@ from banditrank.policies._restriction import FREE, LENGTH, Restriction, place_be
 from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._optimum import WeightedProblem, best_lottery, best_rankings
 from banditrank.solvers._solve import solve
-from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 
 class OracleState(NamedTuple):
@@ -130,7 +136,7 @@ class Oracle(CompiledPolicy):
 
     def __post_init__(self) -> None:
         equal = check_treatment(self.treatment) == "equal"
-        object.__setattr__(self, "utility", as_utility(self.utility))
+        object.__setattr__(self, "utility", check_utility(self.utility, self.treatment))
         object.__setattr__(self, "guarantees", check_guarantees(self.guarantees, self.treatment))
         if self.has_lotteries:
             lottery = best_lottery(

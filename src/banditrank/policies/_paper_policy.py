@@ -12,7 +12,7 @@ from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.estimators._smoothing import Smoothing
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, check_utility
 from banditrank.policies._equal_ranking import EQUAL_KERNEL, PERSONALIZED_LOTTERY_KERNEL, init_equal
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._loop_solvers import (
@@ -37,7 +37,7 @@ from banditrank.policies._running_estimates import INITIAL_ROUNDS, UNREWARDED, A
 from banditrank.policies.schedules import Schedule, as_schedule
 from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._solve import SolverName
-from banditrank.utilities._utility import Utility, as_utility
+from banditrank.utilities._utility import Utility
 
 EstimatorName: TypeAlias = Literal["paper", "likelihood"]
 
@@ -110,7 +110,7 @@ class PaperPolicy(CompiledPolicy):
         values = {
             "schedule": self._make_schedule(coefficient, schedule, treatment),
             "treatment": treatment,
-            "utility": as_utility(utility),
+            "utility": check_utility(utility, treatment),
             "solver": solver,
             "estimator": estimator,
             "smoothing": smoothing,

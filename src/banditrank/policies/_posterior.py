@@ -55,6 +55,9 @@ _CANDIDATES = 4  # of a resampling step
 _INFLATION_ROUNDS = 1e4  # rounds whose exploration is brought forward
 _MAX_VARIANCE_INFLATION = 2.0
 _LONG_LOG_VISITS = 10.0  # logarithm of visits for each item; see `_horizon_factor`
+_LONG_LOG_CLICKS = 4.0  # logarithm of clicks for each item; see `_anytime_factor`
+_MIN_ANYTIME_FACTOR = 0.4
+_SHORT_PASS, _LONG_PASS = 100.0, 800.0  # visits; see `_anytime_factor`
 _MIN_PRODUCT, _MAX_PRODUCT = 1e-200, 1e200  # of looks, before the logarithm is taken
 _TIE_BREAK = 1e-9  # share of a sample below the mean that is kept, to break ties between equal items
 
@@ -90,7 +93,8 @@ class Posterior(NamedTuple):
     arrivals: Floats  # (N,)
     unit: float  # 1 / maximum reward, the unit of the fields below
     is_position_based: bool  # whether positions are looked at independently of each other
-    variance_factor: float  # on the variance of means, besides `variance_inflation`
+    has_horizon: bool  # whether the number of visits is known
+    variance_factors: Floats  # (N,) on the variance of means of each type, besides `variance_inflation`
     position_prior: Floats  # (K,) looks that the prior of the preferences is worth, at least 1 each
     position_order: NDArray[np.intp]  # (K,) positions by decreasing preference, if known; else empty
     rounds: Floats  # (N,) of each type
@@ -161,7 +165,8 @@ def new_posterior(
         counts.arrivals,
         unit,
         is_position_based,
-        1.0 if horizon is None else _horizon_factor(horizon / m),
+        horizon is not None,
+        np.full(n, 1.0 if horizon is None else _horizon_factor(horizon / m)),
         np.ones(k) if position_prior is None else 1.0 + np.asarray(position_prior, dtype=np.float64),
         np.array([] if position_order is None else position_order, dtype=np.intp),
         displays.sum(axis=2).max(axis=1),
@@ -209,8 +214,11 @@ def update_type(pointer: Any, user_type: int, n_positions: int) -> None:
         posterior.position_rewards[i, k] += earned
 
 
-def refit_type(pointer: Any, user_type: int, _: int) -> None:
-    """Refit the approximation of a type to the counts, starting from the last one."""
+def refit_type(pointer: Any, user_type: int, is_bounded: int) -> None:
+    """Refit the approximation of a type to the counts, starting from the last one.
+
+    If `is_bounded`, the bound of differences of tastes is computed in any case (`fit_prior`).
+    """
     posterior = load_arguments(pointer)[0]
     i, prior, workspace = user_type, posterior.prior, posterior.workspace
     rates, preferences = workspace.rates, posterior.preferences[i]
@@ -264,7 +272,11 @@ def refit_type(pointer: Any, user_type: int, _: int) -> None:
         write_preferences(posterior.logits[i], posterior.is_position_based, preferences)
     for _step in range(_FIT_STEPS):
         _write_looks(weighted_displays, preferences, n_cells, positions, items, rates)
-        fit_prior(prior, i, weighted_rewards, rates, posterior.rounds)
+        fit_prior(prior, i, weighted_rewards, rates, posterior.rounds, is_bounded == 1)
+        is_bounded = 0
+    if not posterior.has_horizon:
+        clicks = posterior.rewards[i].sum() * posterior.unit
+        posterior.variance_factors[i] = _anytime_factor(clicks, posterior.rounds[i], rates.size)
     posterior.refit_at[i] = max(posterior.rounds[i] * REFIT_GROWTH, posterior.rounds[i] + 1.0)
 
 
@@ -488,7 +500,7 @@ def sample_type(pointer: Any, user_type: int, rng_address: int) -> None:
     normals, looks = workspace.normals, workspace.rates
     _write_normals(rng, normals[0])
     _write_looks(weighted_displays, preferences, n_cells, positions, items, looks)
-    inflation = posterior.variance_factor * variance_inflation(
+    inflation = posterior.variance_factors[i] * variance_inflation(
         posterior.rounds[i] + posterior.prior.shared_rounds[i]
     )
     weighted_rewards = posterior.weighted_rewards[i]
@@ -673,6 +685,20 @@ def _horizon_factor(visits_per_item: float) -> float:
     of exploration would make slow runs more frequent than they are without a horizon.
     """
     return min(1.0, math.log1p(visits_per_item) / _LONG_LOG_VISITS)
+
+
+@inlined
+def _anytime_factor(clicks: float, visits: float, n_items: int) -> float:
+    """Return the factor on the variance of means of a type whose number of visits is unknown.
+
+    As many visits as were so far may be left, so that few clicks for each item leave little time to make use
+    of exploration. Where items are few or often clicked, exploration is soon done and caution is cheap: the
+    factor is 1 if each item has a click in about 100 visits.
+    """
+    visits_per_pass = n_items * (visits + 1.0) / (clicks + 1.0)  # until each item has a click
+    haste = min(max(math.log(visits_per_pass / _SHORT_PASS) / math.log(_LONG_PASS / _SHORT_PASS), 0.0), 1.0)
+    factor = math.log1p(clicks / n_items) / _LONG_LOG_CLICKS
+    return min(1.0, max(factor, 1.0 - (1.0 - _MIN_ANYTIME_FACTOR) * haste))
 
 
 @internal

@@ -1,7 +1,7 @@
 """ThompsonRank: Thompson sampling with unknown position preferences and item means."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.model._click_models import RankOneClickModel, check_rank_one
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, check_utility
 from banditrank.policies._bound_posterior import (
     PosteriorHandle,
     bind_posterior,
@@ -43,7 +43,10 @@ from banditrank.policies._sorting import assign_in_order, top_k
 from banditrank.solvers._instance import Instance, copy_instance
 from banditrank.solvers._lottery.guarantees import Guarantee
 from banditrank.solvers._solve import SolverName
-from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uintp]
@@ -202,7 +205,7 @@ class ThompsonRank(CompiledPolicy):
         themselves either way.
     horizon
         Number of visits that a user type can expect, if that is known and small: fewer visits for each item
-        leave less time to make use of exploration.
+        leave less time to make use of exploration. Without it, few clicks for each item so far do the same.
     position_prior
         Number of looks at each position that you are as sure of its preference as; a uniform prior by
         default.
@@ -241,9 +244,26 @@ class ThompsonRank(CompiledPolicy):
     position_prior: tuple[float, ...] | None = None
     position_order: tuple[int, ...] | None = None
 
+    if TYPE_CHECKING:  # __post_init__ converts what the fields do not take
+
+        def __init__(
+            self,
+            *,
+            treatment: Treatment = "personalized",
+            utility: Utility | str = UTILITARIAN,
+            solver: SolverName = "auto",
+            guarantees: Iterable[Guarantee] = (),
+            max_reward: float = 1.0,
+            click_model: RankOneClickModel = "single-look",
+            pooling: bool = True,
+            horizon: int | None = None,
+            position_prior: Sequence[float] | None = None,
+            position_order: Sequence[int] | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", as_utility(self.utility))
+        object.__setattr__(self, "utility", check_utility(self.utility, self.treatment))
         check_number("max_reward", self.max_reward, 1e-6, 1e9)
         check_solver(self.solver, self.utility, self.treatment)
         object.__setattr__(self, "guarantees", check_guarantees(self.guarantees, self.treatment))

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 from banditrank.errors import InvalidInputError
 from banditrank.policies._assumptions import RANK_ONE_REWARDS, Assumptions
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, is_equal
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, check_utility, is_equal
 from banditrank.policies._paper_policy import PAPER_COEFFICIENTS
 from banditrank.policies._ucb_rank import UCBRank
 from banditrank.policies._wrapper import PolicyWrapper
 from banditrank.policies.schedules import Schedule
-from banditrank.utilities._utility import Utility, as_utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 TYPE_BLIND_PREFIX = "type-blind-"
 """Prefix of the name of a policy that learns from counts pooled over user types."""
@@ -65,7 +65,9 @@ class TypeBlind(PolicyWrapper):
             raise InvalidInputError("policy", "must be a CompiledPolicy (make_policy returns one)", policy)
         object.__setattr__(self, "policy", policy)
         object.__setattr__(self, "treatment", check_treatment(treatment or policy.treatment))
-        object.__setattr__(self, "utility", as_utility(policy.utility if utility is None else utility))
+        if utility is None:
+            utility = policy.utility if is_equal(self.treatment) else UTILITARIAN
+        object.__setattr__(self, "utility", check_utility(utility, self.treatment))
         if "name" not in vars(type(self)):
             object.__setattr__(self, "name", f"{TYPE_BLIND_PREFIX}{policy.name}")
         for name in ("assumptions", "own_statistics", "has_candidates", "memory"):

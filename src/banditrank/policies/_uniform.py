@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, observe_nothing
+from banditrank.policies._base import (
+    CompiledPolicy,
+    Treatment,
+    check_treatment,
+    check_utility,
+    observe_nothing,
+)
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._restriction import Restriction, place_at_random
 from banditrank.solvers._enumeration import draw_uniform_ranking
-from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 
 class UniformState(NamedTuple):
@@ -80,7 +86,7 @@ class UniformRandom(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", as_utility(self.utility))
+        object.__setattr__(self, "utility", check_utility(self.utility, self.treatment))
 
     def kernel(self, *, n_items: int, n_positions: int) -> Kernel:  # noqa: ARG002 - one for all sizes
         """Return the compiled functions."""

@@ -17,6 +17,7 @@ from banditrank.policies._base import CompiledPolicy
 from banditrank.policies._bound_kernel import BoundKernel
 from banditrank.policies._contextual.base import Context, ContextualPolicy
 from banditrank.policies._contextual.clustered import ClusteredPolicy
+from banditrank.policies._copies import copy_policy
 from banditrank.simulation._contextual_loop import (
     FEATURE_CLUSTERS,
     MEAN_CLUSTERS,
@@ -71,7 +72,7 @@ class _ContextualRun:
 
     def __init__(self, experiment: ContextualExperiment, index: int) -> None:
         problem, k = experiment.problem, experiment.problem.n_positions
-        clustered = experiment.policy
+        clustered = copy_policy(experiment.policy)
         clusters = clustered.clusters if isinstance(clustered, ClusteredPolicy) else None
         self.policy: CompiledPolicy | ContextualPolicy = (
             clustered.policy if isinstance(clustered, ClusteredPolicy) else clustered

@@ -13,6 +13,7 @@ of each kind until all are ruled out: one where an item becomes as good as the l
 consecutive items become equally good, or two consecutive positions equally examined.
 """
 
+from collections.abc import Iterable
 from itertools import permutations
 from math import perm
 from typing import NamedTuple
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._checks import check_number
-from banditrank.errors import InvalidInputError
+from banditrank.errors import InvalidInputError, UnsolvableError
 from banditrank.model._click_models import SINGLE_LOOK, ClickModel, PositionBased, SingleLook, as_click_model
 from banditrank.model._problem import Problem
 
@@ -35,6 +36,9 @@ _MAX_CUTTING_ROUNDS = 60
 _MAX_NEWTON_STEPS = 60
 _TOLERANCE = 1e-4  # of the constraints; displays are scaled up by as much at the end
 _MAX_DIVERGENCE = 50.0  # of a ranking that would be clicked with probability 1
+_MIN_COVERAGE = 0.9  # of the constraints; displays are scaled up if the program does not converge
+_MAX_RESIDUAL = 1e-3  # of a constraint in the linear program
+_FREE_COSTS = (0.0, 1e-7, 1e-5, 1e-3)  # of rankings without a loss, which may be shown without limit
 
 
 def graves_lai_constant(
@@ -51,7 +55,8 @@ def graves_lai_constant(
 
     Under the position-based model with unknown positions it is found to 3%. Under single looks it is found to
     0.01% if there are at most 2,000 rankings. With more, only those count that differ from the best one by a
-    swap, a new item, or both: an upper bound of the constant.
+    swap, a new item, or both: an upper bound of the constant. Where many rankings are equally good, the
+    program may not converge, and an upper bound within 11% of its solution is returned.
 
     Parameters
     ----------
@@ -74,6 +79,8 @@ def graves_lai_constant(
     ------
     InvalidInputError
         If the click model is another one, or ``min_gap`` is not a number from 0 to 1.
+    UnsolvableError
+        If the program of a user type does not converge.
 
     Examples
     --------
@@ -90,7 +97,7 @@ def graves_lai_constant(
     for i in range(problem.n_user_types):
         instance = _sorted_instance(problem.item_means[i], weights[i], gap)
         if model.name == SingleLook.name:
-            constants[i] = _single_look(instance, knows_positions=knows_positions)
+            constants[i] = _single_look(instance, problem.user_types[i], knows_positions=knows_positions)
         elif knows_positions:
             constants[i] = _known_examination(instance)
         else:
@@ -197,17 +204,48 @@ class _Clicks(NamedTuple):
     losses: Floats  # (V,) Δ
 
 
-def _single_look(instance: _Instance, *, knows_positions: bool) -> float:
-    """Return the constant by cutting planes: a linear program over rankings, with the closest problems."""
+def _single_look(instance: _Instance, user_type: str, *, knows_positions: bool) -> float:
+    """Return the constant by cutting planes: a linear program over rankings, with the closest problems.
+
+    Rankings that lose nothing make the program degenerate. Where it does not converge they cost a little.
+
+    Raises
+    ------
+    UnsolvableError
+        If the program converges with none of these costs.
+    """
     clicks = _ranking_clicks(instance)
     wanted = range(instance.gaps.size)
     if knows_positions:
         wanted = np.flatnonzero(instance.raised >= instance.positions.size)  # type: ignore[assignment]
     if len(wanted) == 0:
         return 0.0
-    displays, cost, coverage = np.zeros(len(clicks.losses)), 0.0, 0.0
+    bound = np.inf
+    for free_cost in _FREE_COSTS:
+        costs = np.maximum(clicks.losses, free_cost * clicks.losses.max(initial=0.0))
+        cost, coverage = _cut_planes(instance, clicks, wanted, costs, knows_positions=knows_positions)
+        if coverage >= _MIN_COVERAGE:
+            bound = min(bound, cost / coverage)
+        if coverage >= 1.0 - _TOLERANCE:
+            break
+    if not np.isfinite(bound):
+        raise UnsolvableError(
+            f"the Graves–Lai constant of user type {user_type} was not found: its program did not converge "
+            f"in {_MAX_CUTTING_ROUNDS} steps"
+        )
+    return bound
+
+
+def _cut_planes(
+    instance: _Instance, clicks: _Clicks, wanted: Iterable[int], costs: Floats, *, knows_positions: bool
+) -> tuple[float, float]:
+    """Return the loss of the displays of least cost, and the least divergence from another problem.
+
+    The divergence is 1 if the program converged.
+    """
+    displays, coverage = np.zeros(len(costs)), 0.0
     rows: list[Floats] = []
-    for _ in range(_MAX_CUTTING_ROUNDS):
+    for step in range(_MAX_CUTTING_ROUNDS):
         coverage = 1.0
         for equation in wanted:
             shifts = _closest(instance, clicks, equation, displays, knows_positions=knows_positions)
@@ -216,10 +254,14 @@ def _single_look(instance: _Instance, *, knows_positions: bool) -> float:
             coverage = min(coverage, covered)
             if covered < 1.0 - _TOLERANCE:
                 rows.append(divergences)
-        if coverage >= 1.0 - _TOLERANCE:
+        if coverage >= 1.0 - _TOLERANCE or step == _MAX_CUTTING_ROUNDS - 1:
             break
-        displays, cost = _least_cost(clicks.losses, np.array(rows))
-    return cost / max(coverage, MIN_TIE)
+        gains = np.array(rows)
+        cheapest = _least_cost(costs, gains)[0]
+        if (gains @ cheapest).min() < 1.0 - _MAX_RESIDUAL:  # rounding errors, which more rows would not undo
+            break
+        displays = cheapest
+    return float(clicks.losses @ displays), coverage
 
 
 def _ranking_clicks(instance: _Instance) -> _Clicks:

@@ -21,8 +21,11 @@ from banditrank._figures import (
     policy_styles,
     write_figure,
 )
+from banditrank._fitted_texts import fit_texts
+from banditrank._text import shorten
 from banditrank.errors import InvalidInputError, UnknownNameError
-from banditrank.simulation._result import SimulationResult
+from banditrank.simulation._labels import distinct_labels
+from banditrank.simulation._result import SimulationResult, labelled_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +35,9 @@ Band: TypeAlias = Literal["replications", "quantiles", "confidence"]
 Scale: TypeAlias = Literal["linear", "log"]
 
 DEFAULT_LEVELS: dict[Band, float] = {"quantiles": 0.8, "confidence": 0.95}
+
+
+_MAX_TICK_LABEL = 28  # characters
 
 
 class CurveOptions(TypedDict, total=False):
@@ -97,7 +103,7 @@ def plot_regret(
     Raises
     ------
     InvalidInputError
-        If there are no results, or an option is not valid.
+        If there are no results, nothing tells two of a panel apart, or an option is not valid.
     UnknownNameError
         If there is no such band or scale.
     MissingDependencyError
@@ -124,6 +130,7 @@ def plot_regret(
             axes.set_title(escape_mathtext(heading) if title is None or len(panels) > 1 else title)
         if title is not None and len(panels) > 1:
             figure.suptitle(title, x=0.01, ha="left")
+        fit_texts(figure)
     return figure
 
 
@@ -201,7 +208,10 @@ def draw_regret(
 
 
 def draw_final_regret(
-    axes: "Axes", results: Sequence[SimulationResult], colours: Sequence[Any] | None = None
+    axes: "Axes",
+    results: Sequence[SimulationResult],
+    colours: Sequence[Any] | None = None,
+    labels: Sequence[str] | None = None,
 ) -> None:
     """Draw the regret at the horizon: a dot for each replication and a bar at the median.
 
@@ -213,6 +223,13 @@ def draw_final_regret(
         Results of one treatment and utility, on one problem.
     colours
         Colour of each result; that of its policy by default.
+    labels
+        Label of each result; the policy and its parameters by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If nothing tells two results apart, and there are no labels.
     """
     with requires("plots", "plotting"):
         from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - heavy, and optional
@@ -225,7 +242,8 @@ def draw_final_regret(
         )
         median = result.median[-1]
         axes.plot([median, median], [row - 0.36, row + 0.36], color=style.colour, linewidth=2.2, alpha=0.8)
-    axes.set_yticks(range(len(results)), [escape_mathtext(_short_label(result)) for result in results])
+    shown = [escape_mathtext(label) for label in _short_labels(results)] if labels is None else labels
+    axes.set_yticks(range(len(results)), shown)
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
@@ -303,12 +321,22 @@ def _overview(
             _draw_panel(left, results, members, **curve_options)
             left.set_title(escape_mathtext(heading))
             colours = [style.colour for style in _styles(results, options.get("colours"))]
-            draw_final_regret(right, [results[k] for k in members], [colours[k] for k in members])
-            if (labels := options.get("labels")) is not None:
-                right.set_yticks(range(len(members)), [labels[k] for k in members])
+            given = options.get("labels")
+            draw_final_regret(
+                right,
+                [results[k] for k in members],
+                [colours[k] for k in members],
+                None if given is None else [_tick_label(given[k]) for k in members],
+            )
         text = escape_mathtext(described) if title is None else title
-        figure.suptitle(text, x=0.01, ha="left", wrap=True)
+        figure.suptitle(text, x=0.01, ha="left")
+        fit_texts(figure)
     return figure
+
+
+def _tick_label(label: str) -> str:
+    """Return the beginning of a label that would leave no space for the axes, unless it has mathematics."""
+    return label if "$" in label else shorten(label, _MAX_TICK_LABEL)
 
 
 def _panels(results: Sequence[SimulationResult]) -> dict[str, list[int]]:
@@ -367,9 +395,13 @@ def _draw_panel(
     if labels is not None:
         _check_count("labels", labels, results)
     styles = _styles(results, colours)
-    for index in members:
+    if labels is None:
+        shown = map(escape_mathtext, _short_labels([results[index] for index in members]))
+        named = dict(zip(members, shown, strict=True))
+    else:
+        named = {index: labels[index] for index in members}
+    for index, label in named.items():
         result = results[index]
-        label = escape_mathtext(_short_label(result)) if labels is None else labels[index]
         _draw_curve(axes, result, styles[index], label, band, level)
     axes.set_xscale(x_scale)
     if y_scale == "log":
@@ -458,9 +490,20 @@ def _check_count(field: str, values: Sequence[Any], results: Sequence[Simulation
         raise InvalidInputError(field, f"must have one entry for each of {len(results)} results", values)
 
 
-def _short_label(result: SimulationResult) -> str:
-    """Return the label without the treatment and the utility, which the panel's heading names."""
+def _short_labels(results: Sequence[SimulationResult]) -> list[str]:
+    """Return the labels of a panel without the treatment and the utility, which its heading names.
+
+    Raises
+    ------
+    InvalidInputError
+        If nothing tells two results apart.
+    """
+    labels = distinct_labels("results", [labelled_result(result) for result in results])
+    return [_short_label(result, label) for result, label in zip(results, labels, strict=True)]
+
+
+def _short_label(result: SimulationResult, label: str) -> str:
     treatment, utility = result.policy["treatment"], result.policy["utility"]
     criterion = treatment if utility is None else f"{treatment}-{utility.replace(':', '')}"
     name = str(result.policy["policy"])
-    return name + result.label.removeprefix(name).replace(f"-{criterion}", "", 1)
+    return name + label.removeprefix(name).replace(f"-{criterion}", "", 1)

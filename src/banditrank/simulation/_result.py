@@ -1,6 +1,7 @@
 """Simulation results: regret curves, their spread, and the settings that reproduce them."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -20,7 +21,9 @@ from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards
 from banditrank.model._timeline import Timeline
 from banditrank.policies._base import policy_label
-from banditrank.simulation._student_t import mean_and_interval, student_quantile
+from banditrank.simulation._labels import Labelled, describe_policy, distinct_labels
+from banditrank.simulation._steep_runs import least_slope, steep_share
+from banditrank.simulation._student_t import interval_radius, mean_and_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +34,7 @@ Floats = NDArray[np.float64]
 
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.parquet"
+PARAMETERS = "parameters"  # in a fingerprint: of an own policy, by name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +63,8 @@ class SimulationResult(Tabular):
     version
         Version of banditrank that made the result.
     fingerprint
-        Values that distinguish the policy from others of the same description.
+        Values that distinguish the policy from others of the same description: parameters of an own policy,
+        and digests of values and code.
     requested
         Number of requested replications; fewer are present after an interruption.
     checkpoints
@@ -157,10 +162,7 @@ class SimulationResult(Tabular):
         """
         if not 0 < level < 1:
             raise InvalidInputError("level", "must be between 0 and 1", level)
-        count = len(self.regret)
-        radius = (
-            student_quantile(level, count - 1) * self.std / np.sqrt(count) if count > 1 else 0.0 * self.mean
-        )
+        radius = interval_radius(self.std, len(self.regret), level)
         return np.array([self.mean - radius, self.mean + radius])
 
     def log_slope(self, start: int | None = None, level: float = 0.95) -> tuple[float, float, float]:
@@ -207,6 +209,28 @@ class SimulationResult(Tabular):
         return mean_and_interval((self.regret[:, -1] - self.regret[:, index]) / np.log(rounds), level)
 
     @property
+    def steep_share(self) -> float | None:
+        """Share of replications whose regret is steep over the last half of the rounds.
+
+        It is steep if it grows per ln t by more than 3 times the problem's `graves_lai_constant`, the least
+        slope in the long run, with differences below 0.005 ignored. Linear regret is steep once there are
+        enough rounds. Where there are few, a policy that is still in its initial phase is steep as well.
+
+        None where the constant is unknown: under equal treatment and with guarantees, for problems that
+        change or are contextual, graded rewards, other click models than ``single-look`` and
+        ``position-based``, and more than 20 items or 20 user types. Also if no checkpoint is near half of the
+        rounds.
+        """
+        slope = least_slope(
+            self.problem,
+            treatment=self.policy["treatment"],
+            click_model=self.click_model,
+            rewards=self.rewards,
+            has_guarantees=self.policy.get("guarantees") is not None,
+        )
+        return steep_share(self.checkpoints, self.regret, slope)
+
+    @property
     def rounds_per_second(self) -> float:
         """Rounds per second of wall-clock time, over all replications."""
         return len(self.replications) * self.horizon / self.seconds if self.seconds > 0 else 0.0
@@ -247,6 +271,7 @@ class SimulationResult(Tabular):
             "final_regret": self.final_regret.tolist(),
             "optimal_rate": self.optimal_rate[:, -1].tolist(),
             "initial_rounds": self.initial_rounds.tolist(),
+            "steep_share": self.steep_share,
             "seconds": self.seconds,
             "rounds_per_second": self.rounds_per_second,
         }
@@ -255,6 +280,14 @@ class SimulationResult(Tabular):
         from banditrank.simulation._result_html import result_html  # noqa: PLC0415 - circular
 
         return result_html(self)
+
+    @classmethod
+    def _distinct_keys(cls, results: Sequence[Any]) -> list[str]:
+        places = [(result.problem.name, result.seed) for result in results]
+        labelled = zip(results, places, strict=True)
+        return distinct_labels(
+            "results", [labelled_result(result, place, has_seed=False) for result, place in labelled]
+        )
 
     def _columns(self) -> Columns:
         n_rows = self.regret.size
@@ -391,3 +424,24 @@ class SimulationResult(Tabular):
             raise InvalidInputError(
                 "saved result", f"must be a directory written by save ({reason})", str(directory)
             ) from None
+
+
+def labelled_result(
+    result: SimulationResult, place: tuple[object, ...] = (), *, has_seed: bool = True
+) -> Labelled:
+    """Return the label of a result, and what may tell it apart from others: see `distinct_labels`.
+
+    Parameters
+    ----------
+    result
+        The result.
+    place
+        Labels must differ only from others in the same place.
+    has_seed
+        Whether the seed may be part of the label.
+    """
+    settings = {name: getattr(result, name) for name in ("rewards", "click_model", "delay", "horizon")}
+    if has_seed:
+        settings["seed"] = result.seed
+    parameters = describe_policy(result.policy, result.fingerprint.get(PARAMETERS, {}))
+    return Labelled(result.label, {**parameters, **settings, "version": result.version}, place)

@@ -1,9 +1,12 @@
 """Finished replications of a simulation, in memory and optionally in a directory."""
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +15,12 @@ from banditrank._extras import check_extras
 from banditrank.errors import InvalidInputError
 from banditrank.policies._contextual.violated_assumptions import violated_contextual_assumptions
 from banditrank.policies._violated_assumptions import violated_assumptions
+from banditrank.simulation._component_identities import component_identities, own_digests, own_parameters
 from banditrank.simulation._replication import AnyExperiment, ContextualExperiment, Replication
-from banditrank.simulation._result import SUMMARY_FILE, SimulationResult
+from banditrank.simulation._result import PARAMETERS, SUMMARY_FILE, SimulationResult
 
 SAVE_INTERVAL_SECONDS = 10.0
+DIGESTS = "digests"  # in a fingerprint: of the components of a simulation, by name
 
 
 class ResultStore:
@@ -31,7 +36,8 @@ class ResultStore:
     Raises
     ------
     InvalidInputError
-        If the directory holds another experiment, or is not writable.
+        If the directory holds another experiment, or is not writable, or the experiment has a component of
+        the user's own that cannot be told apart from others.
     MissingDependencyError
         If there is a directory and pandas or PyArrow is not installed.
     """
@@ -93,7 +99,7 @@ class ResultStore:
             click_model=str(experiment.click_model),
             delay=experiment.delay,
             version=__version__,
-            fingerprint=experiment.policy.fingerprint(),
+            fingerprint=self._fingerprint,
             requested=experiment.replications,
             checkpoints=experiment.checkpoints,
             replications=np.array([replication.index for replication in finished]),
@@ -105,9 +111,29 @@ class ResultStore:
             counts=tuple(replication.counts for replication in finished if replication.counts is not None),
         )
 
+    @cached_property
+    def _fingerprint(self) -> dict[str, Any]:
+        """The policy's fingerprint, its parameters, and digests of the experiment's components.
+
+        Without a directory, components without a digest are allowed: such a result is never resumed.
+        """
+        experiment = self._experiment
+        fingerprint = {**experiment.policy.fingerprint(), PARAMETERS: own_parameters(experiment.policy)}
+        try:
+            identities = component_identities(
+                experiment.policy, experiment.problem, experiment.rewards, experiment.click_model
+            )
+            digests = {**own_digests(identities), "policy": identities["policy"].digest}
+        except InvalidInputError:
+            if self._directory is not None:
+                raise
+            return fingerprint
+        return {**fingerprint, DIGESTS: digests}
+
     def _open(self, directory: Path) -> None:
         """Load the replications in the directory, or create it, before any work is done."""
         check_extras("saving results", "frames")
+        _plain(self._fingerprint)  # may raise
         if (directory / SUMMARY_FILE).exists():
             self._load(SimulationResult.load(directory))
             return
@@ -129,17 +155,56 @@ class ResultStore:
             "delay",
             "version",
         ):
-            if getattr(saved, field) != getattr(now, field):
-                rule = f"must be new or hold the same simulation, whose {field} differs"
-                raise InvalidInputError("save directory", rule, str(self._directory))
+            before, after = getattr(saved, field), getattr(now, field)
+            if field in ("policy", "fingerprint"):
+                before, after = _plain(before), _plain(after)
+            if field == "fingerprint":
+                self._check_fingerprint(before, after)
+            elif before != after:
+                raise self._differs(field)
         if not np.array_equal(saved.checkpoints, now.checkpoints):
-            rule = "must be new or hold the same simulation, whose checkpoints differ"
-            raise InvalidInputError("save directory", rule, str(self._directory))
+            raise self._differs("checkpoints")
         self._seconds = saved.seconds
         for row, index in enumerate(saved.replications.tolist()):
             self._finished[index] = Replication(
                 index, saved.regret[row], saved.optimal_rate[row], int(saved.initial_rounds[row])
             )
+
+    def _check_fingerprint(self, saved: dict[str, Any], now: dict[str, Any]) -> None:
+        """Compare fingerprints; those of built-in policies had no digests before they had them."""
+        before, after = saved.pop(DIGESTS, None), now.pop(DIGESTS)
+        parameters, given = saved.pop(PARAMETERS, {}), now.pop(PARAMETERS)
+        if before is None and (set(after) - {"policy"} or given):
+            raise self._differs("fingerprint", "it states no source of own code")
+        for name in sorted({*(before or after), *after}):
+            if before is not None and before.get(name) != after.get(name):
+                changed = [each for each in given if parameters.get(each) != given[each]]
+                shown = [f"{each} is {given[each]} and was {parameters.get(each)}" for each in changed]
+                reason = ", ".join(shown) or f"the parameters or the source of its {name} changed"
+                raise self._differs("fingerprint", reason)
+        if saved != now:
+            raise self._differs("fingerprint")
+
+    def _differs(self, field: str, reason: str = "") -> InvalidInputError:
+        rule = f"must be new or hold the same simulation, whose {field} differs"
+        return InvalidInputError(
+            "save directory", f"{rule} ({reason})" if reason else rule, str(self._directory)
+        )
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values as they are read from a file.
+
+    Raises
+    ------
+    InvalidInputError
+        If they are not plain.
+    """
+    try:
+        return dict(json.loads(json.dumps(values, allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        rule = f"must have a description and a fingerprint of plain values to be saved ({error})"
+        raise InvalidInputError("policy", rule, values.get("policy")) from None
 
 
 def _violations(experiment: AnyExperiment) -> tuple[str, ...]:

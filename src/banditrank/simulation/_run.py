@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._compilation import is_own
+from banditrank._compilation import check_unchanged, is_own
 from banditrank._interrupts import DeferredInterrupts, deferred_interrupts
 from banditrank.counts._counts import Counts
 from banditrank.model._bound_click_model import BoundClickModel
 from banditrank.model._click_models import CompiledProblem, draw_user_type
 from banditrank.model._rankings import Ranking, as_ranking
-from banditrank.policies._base import CompiledPolicy
+from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._bound_kernel import BoundKernel
+from banditrank.policies._copies import copy_policy, unchanged_classes
 from banditrank.policies._drawn_lottery import LotteryBuffer, new_lottery_buffer, state_lottery
 from banditrank.policies._failures import note_failure
 from banditrank.policies._kernel import Kernel, state_note
@@ -63,6 +64,25 @@ def precompile(experiment: AnyExperiment) -> None:
     _gap(experiment, experiment.objective(0), problem, user_type, ranking)
 
 
+def check_formulas(experiment: AnyExperiment) -> None:
+    """Check that formulas of users are still those that were compiled.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value or a formula that one of them uses has changed.
+    """
+    if isinstance(experiment, ContextualExperiment):  # which has none
+        return
+    policy, model, problem = experiment.policy, experiment.click_model, experiment.timeline.problems[0]
+    formulas = [model.draw, model.value]
+    if isinstance(policy, CompiledPolicy):
+        kernel = policy.kernel(n_items=problem.n_items, n_positions=problem.n_positions)
+        formulas += [kernel.rank, kernel.observe]
+    for formula in (*formulas, *policy.utility.compiled_functions()):
+        check_unchanged(formula)
+
+
 def replicate(experiment: AnyExperiment, index: int, advance: Advance) -> Replication:
     """Run one replication.
 
@@ -74,14 +94,20 @@ def replicate(experiment: AnyExperiment, index: int, advance: Advance) -> Replic
         Index of the replication, which seeds its generators.
     advance
         Progress callback, called with the number of rounds just run. It may raise to stop.
+
+    Raises
+    ------
+    InvalidInputError
+        If the policy cannot be copied, or changes attributes of its classes.
     """
     if isinstance(experiment, ContextualExperiment):
         return replicate_contextual(experiment, index, advance)
-    policy = experiment.policy
+    policy = copy_policy(experiment.policy)
     with deferred_interrupts() as interrupts:
         if isinstance(policy, CompiledPolicy):
             return _replicate_compiled(experiment, policy, index, advance, interrupts)
-        return _replicate_interpreted(experiment, index, advance, interrupts)
+        with unchanged_classes(policy):
+            return _replicate_interpreted(experiment, policy, index, advance, interrupts)
 
 
 def _replicate_compiled(
@@ -93,7 +119,7 @@ def _replicate_compiled(
 ) -> Replication:
     run = _CompiledRun(experiment, policy, index)
     chunks = RoundChunks(CALLBACK_CHUNK_ROUNDS) if policy.utility.has_callback else RoundChunks()
-    for segment in segments(experiment.timeline, experiment.policy.forget_every, experiment.horizon):
+    for segment in segments(experiment.timeline, policy.forget_every, experiment.horizon):
         run.enter(segment)
         for rounds in chunks.split(segment.first, segment.last):
             run.run_rounds(rounds)
@@ -227,9 +253,9 @@ def _lottery_of(state: Any) -> LotteryBuffer:
 
 
 def _replicate_interpreted(
-    experiment: Experiment, index: int, advance: Advance, interrupts: DeferredInterrupts
+    experiment: Experiment, policy: Policy, index: int, advance: Advance, interrupts: DeferredInterrupts
 ) -> Replication:
-    timeline, policy, horizon = experiment.timeline, experiment.policy, experiment.horizon
+    timeline, horizon = experiment.timeline, experiment.horizon
     timeline_counts = TimelineCounts(timeline, policy.memory, timeline.n_user_types)
     scratch = policy.new_scratch()
     run_totals = init_run_totals(experiment.checkpoints, timeline.n_positions)
@@ -237,7 +263,7 @@ def _replicate_interpreted(
     rewards = np.zeros(timeline.n_positions)
     pending: deque[tuple[int, Ranking, NDArray[np.float64]]] = deque()
     reported, reported_at = 0, time.perf_counter()
-    for segment in segments(timeline, experiment.policy.forget_every, horizon):
+    for segment in segments(timeline, policy.forget_every, horizon):
         problem = timeline.problems[segment.problem]
         if segment.forgets:
             timeline_counts.forget()

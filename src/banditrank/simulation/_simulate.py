@@ -16,7 +16,7 @@ from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, Rewards, as_rewards
 from banditrank.model._timeline import Timeline, as_timeline
-from banditrank.policies._base import CompiledPolicy, Policy, check_treatment, is_equal
+from banditrank.policies._base import CompiledPolicy, Policy, check_treatment, check_utility, is_equal
 from banditrank.policies._catalog import make_policy
 from banditrank.policies._contextual.base import ContextualPolicy, new_context
 from banditrank.policies._contextual.catalog import make_contextual_policy
@@ -32,7 +32,7 @@ from banditrank.simulation._replication import (
 )
 from banditrank.simulation._result import SimulationResult
 from banditrank.simulation._result_store import ResultStore
-from banditrank.simulation._run import precompile
+from banditrank.simulation._run import check_formulas, precompile
 from banditrank.utilities._utility import Utility
 
 MAX_HORIZON = 10**12
@@ -109,7 +109,8 @@ def simulate(
     ------
     InvalidInputError
         If a parameter is out of range, the policy does not fit the problem or the delay, ``save_to`` holds
-        another simulation or is not writable, or the utility is not finite on the problem.
+        another simulation or is not writable, a policy to be saved has an attribute that cannot be compared,
+        a policy cannot be copied, or the utility is not finite on the problem.
     UnsolvableError
         If the policy's solver cannot solve problems of this size.
     MissingDependencyError
@@ -141,6 +142,7 @@ def simulate(
     if keep_counts and save_to is not None:
         raise InvalidInputError("keep_counts", "must be left out where replications are saved", keep_counts)
     with open_backend(backend, workers=workers, address=address) as opened:  # before anything is written
+        check_formulas(experiment)
         store = ResultStore(experiment, save_to)
         precompile(experiment)
         steps = len(store.missing) * horizon
@@ -261,6 +263,7 @@ def check_simulation(
         raise InvalidInputError(
             "policy's utility", "must be a Utility (as_utility returns one by name)", policy.utility
         )
+    check_utility(policy.utility, policy.treatment)
     for each in timeline.problems:
         if isinstance(policy, CompiledPolicy):
             policy.kernel(n_items=each.n_items, n_positions=each.n_positions)  # raises if too large

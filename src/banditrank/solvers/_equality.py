@@ -1,7 +1,7 @@
 """The price of equality: the loss of one ranking for all user types against personalized rankings.
 
 The price of equality of a ranking σ is 1 − Σ_i λ_i u_i(σ) / Σ_i λ_i u_i*, where u_i* is the value of type i's
-own best ranking to it. Values are click rates, whatever utility σ maximises, so the prices of different
+own best ranking to it. Values are clicks per visit, whatever utility σ maximises, so the prices of different
 utilities are comparable. The utilitarian ranking has the lowest price.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditrank.model._problem import ProblemLike
-from banditrank.model._values import best_personalized_values, user_type_values
+from banditrank.model._values import best_personalized_values, click_scale, user_type_values
 
 Floats = NDArray[np.float64]
 
@@ -25,9 +25,9 @@ class EqualityReport:
     arrival_rates
         λ, shape (N,).
     user_type_values
-        u(σ), shape (N,): each type's click rate under the equal ranking.
+        u(σ), shape (N,): each type's clicks per visit under the equal ranking.
     personalized_values
-        u*, shape (N,): each type's click rate under its own best ranking.
+        u*, shape (N,): each type's clicks per visit under its own best ranking.
     """
 
     arrival_rates: Floats
@@ -36,12 +36,12 @@ class EqualityReport:
 
     @property
     def total(self) -> float:
-        """Σ_i λ_i u_i(σ): the click rate over all users."""
+        """Σ_i λ_i u_i(σ): clicks per visit over all users."""
         return float(self.arrival_rates @ self.user_type_values)
 
     @property
     def personalized_total(self) -> float:
-        """Σ_i λ_i u_i*: the click rate over all users under personalized treatment."""
+        """Σ_i λ_i u_i*: clicks per visit over all users under personalized treatment."""
         return float(self.arrival_rates @ self.personalized_values)
 
     @property
@@ -94,10 +94,11 @@ def equality_report(problem: ProblemLike, ranking: ArrayLike) -> EqualityReport:
     >>> round(report.price_of_equality, 3)
     0.06
     """
+    scale = click_scale(problem)
     return EqualityReport(
         arrival_rates=problem.arrival_rates,
-        user_type_values=_read_only(user_type_values(problem, ranking)),
-        personalized_values=_read_only(best_personalized_values(problem)),
+        user_type_values=_read_only(scale * user_type_values(problem, ranking)),
+        personalized_values=_read_only(scale * best_personalized_values(problem)),
     )
 
 

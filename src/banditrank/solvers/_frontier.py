@@ -62,12 +62,12 @@ class FrontierPoint(Tabular):
 
     @property
     def total(self) -> float:
-        """Σ_i λ_i u_i: the click rate over all users."""
+        """Σ_i λ_i u_i: clicks per visit over all users."""
         return self.equality.total
 
     @property
     def worst(self) -> float:
-        """min_i u_i: the worst-off type's click rate."""
+        """min_i u_i: the worst-off type's clicks per visit."""
         return self.equality.worst
 
     @property

@@ -18,6 +18,7 @@ from banditrank._figures import (
     new_figure,
     write_figure,
 )
+from banditrank._fitted_texts import fit_texts
 from banditrank.errors import InvalidInputError
 from banditrank.model._problem import Problem
 from banditrank.solvers._frontier import FrontierPoint
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
 
 X_LABEL = "price of equality: share of the personalized total that is lost"
-Y_LABEL = "click rate of the worst-off user type"
+Y_LABEL = "clicks per visit of the worst-off user type"
 
 _MIN_PRICE_RANGE = 0.01  # of the x axis
 _MIN_VALUE_RANGE = 0.04  # of the y axis, as a share of the largest value
@@ -115,6 +116,10 @@ def plot_frontier(
             axes.set_title(title)
         if figure.get_figwidth() < 5 and x_label == X_LABEL:
             x_label = X_LABEL.partition(":")[0]
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        fit_texts(figure)  # before labels of points are placed for the size of the axes
+        x_label, y_label = axes.get_xlabel(), axes.get_ylabel()
         draw_frontier(axes, points, x_label=x_label, y_label=y_label)
     return figure
 

@@ -13,6 +13,7 @@ from banditrank._checks import check_integer, check_number
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.model._problem import Problem, ProblemLike
 from banditrank.model._rankings import Ranking, as_ranking
+from banditrank.model._values import click_scale
 from banditrank.solvers import _assignment as assignment
 from banditrank.solvers import _enumeration as enumeration
 from banditrank.solvers._allowed import as_allowed_cells
@@ -67,7 +68,7 @@ def solve(
     warm_start: ArrayLike | None = None,
     share: float = 0.5,
     seed: int = 0,
-    scale: float = 1.0,
+    scale: float | None = None,
     on_progress: Callable[[Progress], bool] = always_continue,
 ) -> Solution:
     """Find a ranking that maximises the collective utility plus bonuses, with a certificate.
@@ -96,7 +97,8 @@ def solve(
     share, seed
         For ``sampling``: the share of rankings to evaluate, and the seed.
     scale
-        The maximum reward: means are multiplied by it (see `banditrank.model._rewards`).
+        The maximum reward: means are multiplied by it (see `banditrank.model._rewards`). By default the click
+        scale of a `Problem`, so that values are clicks per visit, and 1 for estimates.
     on_progress
         Called every few nodes of branch and bound. If it returns False, the best ranking so far is returned.
         By default the progress of a long search is shown in a notebook.
@@ -124,7 +126,7 @@ def solve(
     >>> solve(kdd2012(), "nash", allowed=allowed).ranking
     array([3, 2])
     """
-    whole = as_instance(problem, bonuses=bonuses, scale=scale)
+    whole = as_instance(problem, bonuses=bonuses, scale=click_scale(problem) if scale is None else scale)
     start = None if warm_start is None else _ranking(whole, warm_start)
     instance, cells = whole, None
     if allowed is not None:
@@ -193,7 +195,7 @@ def choose_solver(
 
 
 def best_equal_ranking(
-    problem: ProblemLike, utility: Utility | str = UTILITARIAN, *, scale: float = 1.0
+    problem: ProblemLike, utility: Utility | str = UTILITARIAN, *, scale: float | None = None
 ) -> Ranking:
     """Return the ranking of `solve`, shape (K,).
 
@@ -214,7 +216,11 @@ def best_equal_ranking(
 
 
 def equal_value(
-    problem: ProblemLike, ranking: ArrayLike, utility: Utility | str = UTILITARIAN, *, scale: float = 1.0
+    problem: ProblemLike,
+    ranking: ArrayLike,
+    utility: Utility | str = UTILITARIAN,
+    *,
+    scale: float | None = None,
 ) -> float:
     """Return the collective utility Γ(σ) of a ranking.
 
@@ -224,7 +230,7 @@ def equal_value(
         If an argument is invalid, or the utility's function fails.
     """
     utility = as_utility(utility)
-    instance = as_instance(problem, scale=scale)
+    instance = as_instance(problem, scale=click_scale(problem) if scale is None else scale)
     value = total_value(instance, utility.compiled(), _ranking(instance, ranking))
     utility.raise_callback_error()
     return value

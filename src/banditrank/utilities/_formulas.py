@@ -11,7 +11,7 @@ from numba.core import compiler, ir
 from numba.experimental import function_type  # noqa: F401 - teaches Numba the type of a `_FunctionPointer`
 from numpy.typing import NDArray
 
-from banditrank._compilation import compiled, inlined
+from banditrank._compilation import check_unchanged, compiled, inlined
 
 LINEAR, LOGARITHM, POWER, MINIMUM, CUSTOM, SIGMOID, RAMP = range(7)
 
@@ -125,6 +125,7 @@ def function_pointer(function: Callable[[float], float] | None) -> Any:
         except Exception:  # noqa: BLE001 - any compiler error: fall back to calling Python
             safe = False
         if safe:
+            check_unchanged(function)  # from here on
             return _FunctionPointer(compiled.address or 0, compiled, [], is_callback=False)
     failures: list[BaseException] = []
 

@@ -173,9 +173,16 @@ class Utility:
     @property
     def has_callback(self) -> bool:
         """Whether compiled code calls f or f' back in Python, because Numba cannot compile it."""
+        n_functions = (self.function is not None) + (self.derivative is not None)
+        return len(self.compiled_functions()) < n_functions
+
+    def compiled_functions(self) -> list[Callable[[float], float]]:
+        """Return those of f and f' that were compiled, and are not called back in Python."""
         compiled = self.compiled()
         pointers = (self.function, compiled.function), (self.derivative, compiled.derivative)
-        return any(function is not None and pointer.is_callback for function, pointer in pointers)
+        return [
+            function for function, pointer in pointers if function is not None and not pointer.is_callback
+        ]
 
     def raise_callback_error(self) -> None:
         """Raise the first error of the utility's function or derivative since the last call.
@@ -201,6 +208,9 @@ class Utility:
     def compiled(self) -> formulas.CompiledUtility:
         """Return the utility as compiled formulas read it."""
         return _compiled(self)
+
+    def __deepcopy__(self, memo: object) -> "Utility":
+        return self  # immutable, and compiled once
 
     def __str__(self) -> str:
         return self.name

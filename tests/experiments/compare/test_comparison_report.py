@@ -8,7 +8,14 @@ from typing import Literal
 
 import pytest
 from helpers.browser import OpenPage
-from helpers.page_measures import contrasts, heading_levels, images, overhanging, scrolls_sideways
+from helpers.page_measures import (
+    contrasts,
+    heading_levels,
+    images,
+    overhanging,
+    overlapping_texts,
+    scrolls_sideways,
+)
 from helpers.small_comparison import shrink
 from playwright.sync_api import Page, expect
 
@@ -67,6 +74,7 @@ def test_it_can_be_used_at_any_width_in_both_schemes(
     for _ in range(2):  # closed, and open
         assert not scrolls_sideways(page)
         assert overhanging(page) == []
+        assert overlapping_texts(page) == []
         open_details(page)
     shown = images(page)
     assert len(shown) == 1 + len(suites) + N_REPRODUCTIONS  # the first is the leaderboard

@@ -229,6 +229,17 @@ def test_policies_with_the_same_name_are_refused(module: str) -> None:
         find_policies([3])
 
 
+def test_policies_with_other_parameters_have_names_of_their_own() -> None:
+    """Finding 8: instances of one class take part together, by the parameters that differ."""
+    found = find_policies([Loyal(0.25), Loyal(0.75), MostClicked, "random"])
+    assert [policy.name for policy in found] == [
+        "loyal-weight-0.25",
+        "loyal-weight-0.75",
+        "most-clicked",
+        "random",
+    ]
+
+
 def test_problems_come_from_files_objects_functions_and_modules(module: str) -> None:
     def jumps(horizon: int) -> Timeline:
         return Timeline([SHOP, SHOP], [1, horizon // 2])

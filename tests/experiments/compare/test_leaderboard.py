@@ -1,13 +1,19 @@
 """The leaderboard follows from the data, and so does every check in it."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from helpers.figure_checks import check_report_figure
 from helpers.synthetic_regret import ending_at, synthetic_curves, timed
+from matplotlib.figure import Figure
 
+from banditrank import kdd2012
+from banditrank._report_page.elements import ReportFigure
 from banditrank.experiments._compare import leaderboard, suite_study
+from banditrank.experiments._compare.leaderboard import draw_heat_map
 from banditrank.experiments._compare.names import TIMING_PREFIX
 from banditrank.experiments._compare.policy_variants import find_policies
-from banditrank.experiments._compare.suites import SUITES
+from banditrank.experiments._compare.suites import SUITES, Suite
 from banditrank.experiments._study import StudyResult
 
 NAMES = ["ucb-rank", "grab", "top-rank", "pbm-ucb", "random"]
@@ -43,6 +49,16 @@ def test_policies_without_position_knowledge_have_a_table_of_their_own() -> None
     assert "the best is grab: its regret is 1.50 times" in result.findings
 
 
+def test_the_leaderboard_tells_on_which_problems_constants_were_chosen() -> None:
+    custom = Suite(name="mine", problem=kdd2012())
+    for suites, statement in (
+        ([SUITES["table1"], custom], leaderboard.TUNED),
+        ([suite.held_out_copy() for suite in TWO], leaderboard.HELD_OUT),
+        ([custom], "never count as the best."),
+    ):
+        assert leaderboard.make_study(suites, find_policies(NAMES)).claim.endswith(statement)
+
+
 def test_the_better_of_with_and_without_a_window_counts() -> None:
     assert analyse(item_jumps_grab_plus_window=100.0).tables[0].rows[0][0] == "grab"
     assert analyse(item_jumps_grab=100.0).tables[0].rows[0][0] == "grab"
@@ -61,9 +77,34 @@ def test_a_policy_that_locks_in_once_is_scored_by_its_mean() -> None:
     assert result.metrics["percentile_95_scores"]["ucb-rank"] > 8.0
 
 
+def test_steep_runs_are_counted_where_the_constant_is_known() -> None:
+    """Finding 10: the share is the mean over the suites with a constant, and unknown without one."""
+    rounds = (1_000, 50_000, 100_000)
+    linear = synthetic_curves(lambda t: 300.0 + 0.003 * t, rounds)  # 150 over the last half; 74 is steep
+    level = synthetic_curves(lambda _: 600.0, rounds)
+    half = level.copy()
+    half.loc[half["replication"] < 4, "regret"] = linear.loc[linear["replication"] < 4, "regret"]
+    frames = data()
+    frames.update(
+        {"table1/grab": half, "table1/ucb-rank": level, "table1/random": linear, "item-jumps/grab": linear}
+    )
+    result = leaderboard.analyse(TWO, find_policies(NAMES), frames)
+    shares = result.metrics["steep_run_shares"]
+    assert shares == {"grab": 0.5, "ucb-rank": 0.0, "random": 1.0, "top-rank": None, "pbm-ucb": None}
+    column = result.tables[1].columns.index("steep runs")
+    cells = {row[0]: row[column] for row in result.tables[1].rows}
+    assert cells == {"grab": "50.0%", "ucb-rank": "0.0%", "random": "100.0%", "top-rank": "–", "pbm-ucb": "–"}
+    assert result.metrics["slow_run_shares"]["grab"] == 0.0
+    suite = {job.removeprefix("table1/"): frame for job, frame in frames.items() if "table1" in job}
+    study = suite_study.analyse(SUITES["table1"], find_policies(NAMES), suite)
+    assert study.metrics["policies"]["grab"]["steep_run_share"] == 0.5
+    column = study.tables[0].columns.index("steep runs")
+    assert {row[0]: row[column] for row in study.tables[0].rows}["grab"] == "50%"
+
+
 def test_costs_and_violated_assumptions_are_in_the_table() -> None:
     rows = {row[0]: row for row in analyse().tables[1].rows}
-    assert rows["grab"][7] == "2.0"
+    assert rows["grab"][8] == "2.0"
     assert rows["top-rank"][-1] == "2 of 2"  # Table 1 has another order of positions, and tastes jump
     assert rows["ucb-rank"][-1] == "1 of 2"
 
@@ -145,8 +186,9 @@ def test_a_suite_shows_the_best_policy_and_violated_assumptions() -> None:
     result = suite_study.analyse(suite, find_policies(NAMES), frames)
     [table] = result.tables
     assert table.rows[1][:7] == ["pbm-ucb+window", "examination known", "104", "104", "107", "107", "0%"]
-    assert table.rows[1][7].startswith("9 ± ")  # 103.5 / ln 100,000 per ln t
-    assert table.rows[1][8] == "1.00"
+    assert table.rows[1][7] == "–"  # steep runs: its problem changes
+    assert table.rows[1][8].startswith("9 ± ")  # 103.5 / ln 100,000 per ln t
+    assert table.rows[1][9] == "1.00"
     assert result.metrics["graves_lai_constant"] is None  # its problem changes
     assert table.rows[0][0] == "random"  # lucky, and yet not the best
     assert result.metrics["best_policy"] == "pbm-ucb+window"
@@ -162,3 +204,18 @@ def test_a_suite_without_random_rankings_says_so() -> None:
     frames = {"grab": ending_at(3.0), f"{TIMING_PREFIX}grab": timed(1.0)}
     result = suite_study.analyse(SUITES["table1"], find_policies(["grab"]), frames)
     assert result.findings == "grab has the lowest mean regret, 3. Random rankings did not take part."
+
+
+@pytest.mark.parametrize("size", [(1, 1), (8, 12), (26, 30)])
+def test_names_of_a_heat_map_do_not_overlap(size: tuple[int, int]) -> None:
+    """Finding 5: texts of the leaderboard do not overlap, with few and many long names."""
+    rows, columns = (
+        [f"{name}-with-a-long-name-{n}" for n in range(count)] for name, count in zip("ab", size, strict=True)
+    )
+    ratios = np.exp(np.random.default_rng(0).exponential(2.0, size))
+
+    def draw(figure: Figure) -> None:
+        draw_heat_map(figure, rows, columns, ratios)
+
+    width, height = max(6.5, 3.4 + 0.6 * len(columns)), 1.6 + 0.3 * len(rows)
+    check_report_figure(ReportFigure("ratios", "", draw, width, height))

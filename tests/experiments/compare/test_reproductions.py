@@ -28,6 +28,7 @@ from banditrank.experiments._compare.reproductions.radlinski2008 import (
 )
 from banditrank.experiments._compare.reproductions.regret_reproduction import RegretReproduction
 from banditrank.experiments._compare.reproductions.wang2018 import CTS
+from banditrank.experiments._compare.reproductions.zhong2021 import CASCADE_TS
 from banditrank.experiments._compare.reproductions.zoghi2017 import BATCH_RANK
 from banditrank.experiments._study import Frames, Study, StudyResult
 from banditrank.model._click_models import PositionBased, compile_problem
@@ -35,7 +36,7 @@ from banditrank.policies._catalog import BASELINES
 from banditrank.simulation._run import MIN_FUSED_ROUNDS
 
 ALL = (
-    *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
+    *(PBM_UCB, PBM_TS, PBM_PIE, TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, CASCADE_TS, UNI_RANK, RANKED_BANDITS),
     *(PB_MHB, GRAB, COMB_UCB1, PMED, CUCB, CTS, FTRL_PBM),
 )
 
@@ -70,6 +71,11 @@ CONFIRMING = {
         for items in (16, 32)
         for positions in (2, 4, 8)
         for gap in (0.15, 0.075)
+    },
+    "cascade-ts": {
+        f"{policy}-items{items}-positions{positions}": regret
+        for policy, regret in (("cascade-ts", 100), ("cascade-kl-ucb", 300))
+        for items, positions in ((16, 2), (32, 4))
     },
     "ranked-bandits": {"ucb1": 4000, "exp3": 5000},
     "pb-mhb": {"pb-mhb": 100, "pbm-pie": 200, "top-rank": 700, "comb-ucb1": 5000},
@@ -140,6 +146,7 @@ HIGH, LOW = ending_at(99_000.0), ending_at(1.0)
         (BATCH_RANK, {"ranked-exp3-position-based": LOW}, 0),
         (BATCH_RANK, {"batch-rank-cascade": ending_at(3000.0)}, 1),
         (BATCH_RANK, {"cascade-kl-ucb-cascade": HIGH}, 2),
+        (CASCADE_TS, {"cascade-ts-items16-positions2": HIGH}, 0),
         (UNI_RANK, {"top-rank-position-based": LOW}, 0),
         (UNI_RANK, {"batch-rank-position-based": LOW}, 1),
         (UNI_RANK, {"top-rank-cascade": LOW}, 2),

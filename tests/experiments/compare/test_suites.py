@@ -5,8 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from banditrank import ContextualProblem, kdd2012
-from banditrank.experiments._compare.suites import ALL_SUITES, SUITES, Suite, describe_size
+from banditrank import ContextualProblem, LeastExposure, kdd2012
+from banditrank.errors import InvalidInputError
+from banditrank.experiments._compare.jobs import sweep
+from banditrank.experiments._compare.policy_variants import find_policies
+from banditrank.experiments._compare.suites import ALL_SUITES, SUITES, AnyProblem, Suite, describe_size
 from banditrank.model._problem import Problem
 from banditrank.model._timeline import Timeline
 from banditrank.simulation._run import MIN_FUSED_ROUNDS
@@ -39,6 +42,73 @@ def test_the_same_problem_is_made_each_time(suite: Suite) -> None:
     assert suite.make_problem(2000).to_dict() == suite.make_problem(2000).to_dict()
 
 
+@every_suite
+def test_a_held_out_copy_has_another_problem_or_other_seeds(suite: Suite) -> None:
+    copy = suite.held_out_copy()
+    made, held_out = suite.make_problem(2000), copy.make_problem(2000)
+    is_same = made == held_out
+    assert is_same == suite.name.startswith("table1")
+    assert (copy.seed_offset > 0) == is_same
+    assert describe_size(made) == describe_size(held_out)
+    assert copy.title == f"{suite.title}: held out"
+    jobs, others = (
+        sweep(each, find_policies(["random", "contextual-thompson-rank"]), 0, quick=True)
+        for each in (suite, copy)
+    )
+    assert {job.digest() for job in jobs}.isdisjoint(job.digest() for job in others)
+
+
+@every_suite
+def test_replications_share_the_items_in_several_orders(suite: Suite) -> None:
+    made = suite.make_problem(2000)
+    shuffled = suite.make_problems(2000, seed=1, n_replications=12)
+    assert [each.to_dict() for each in shuffled] == [
+        each.to_dict() for each in suite.make_problems(2000, seed=1, n_replications=12)
+    ]
+    assert len(suite.make_problems(2000, seed=1, n_replications=7)) == 1
+    assert len(suite.make_problems(2000, seed=1, n_replications=6)) == 3
+    assert len(shuffled) == 4
+    if isinstance(made, ContextualProblem):
+        return
+    assert len({each.items for each in shuffled}) == 4
+    for each in shuffled:
+        for before, after in zip(states(made), states(each), strict=True):
+            assert means_by_item(before) == means_by_item(after)
+            assert np.array_equal(before.position_preferences, after.position_preferences)
+
+
+def states(problem: AnyProblem) -> list[Problem]:
+    """Return the problem at each time."""
+    assert isinstance(problem, Problem | Timeline)
+    return [problem] if isinstance(problem, Problem) else list(problem.problems)
+
+
+def means_by_item(problem: Problem) -> dict[str, list[float]]:
+    return dict(zip(problem.items, problem.item_means.T.tolist(), strict=True))
+
+
+def test_custom_suites_keep_the_order_of_items_and_have_no_held_out_copy() -> None:
+    suite = Suite(name="mine", problem=kdd2012())
+    assert suite.make_problems(1000, seed=1, n_replications=12) == [kdd2012()]
+    with pytest.raises(InvalidInputError, match=r"^suite must have a held-out problem, got 'mine'$"):
+        suite.held_out_copy()
+    other = problem("synthetic")
+    copy = Suite(name="mine", problem=kdd2012(), held_out=other).held_out_copy()
+    assert copy.make_problems(1000, seed=1, n_replications=12) == [other]
+
+
+def test_guarantees_of_some_items_exclude_shuffled_items() -> None:
+    # Guarantees number the items, which would be others in each order.
+    settings = {"name": "mine", "problem": kdd2012(), "treatment": "equal-lottery", "utility": "nash"}
+    some, every = LeastExposure(0.2, items=(0,)), LeastExposure(0.01)
+    assert Suite(**settings, guarantees=(some,)).guarantees == (some,)
+    assert Suite(**settings, guarantees=(every,), is_shuffled=True).guarantees == (every,)
+    with pytest.raises(
+        InvalidInputError, match=r"^guarantees must hold for all items if they are shuffled, "
+    ):
+        Suite(**settings, guarantees=(some,), is_shuffled=True)
+
+
 def test_all_suites_are_there() -> None:
     assert list(SUITES) == [
         "table1",
@@ -48,6 +118,7 @@ def test_all_suites_are_there() -> None:
         "graded",
         "low-clicks",
         "many-items",
+        "long-tail",
         "conflict",
         "conflict-nash",
         "conflict-lottery",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from banditrank.errors import InvalidInputError
 from banditrank.experiments._compare import leaderboard, suite_study
-from banditrank.experiments._compare.custom_suites import SuiteSource, find_suites
+from banditrank.experiments._compare.custom_suites import REPRODUCTIONS_NAME, SuiteSource, find_suites
 from banditrank.experiments._compare.policy_variants import ComparedPolicy, find_policies
 from banditrank.experiments._compare.reproductions.catalog import REPRODUCTIONS
 from banditrank.experiments._compare.suites import Suite
@@ -21,6 +21,7 @@ def compare(
     output: str | Path,
     *,
     quick: bool = False,
+    held_out: bool = False,
     seed: int = 0,
     workers: int | None = None,
     progress: bool | None = None,
@@ -35,16 +36,21 @@ def compare(
     Parameters
     ----------
     suites
-        Names of suites, and ``reproductions`` for those of the policies' own papers; all if empty. Custom
-        ones are TOML files, problems, functions that return a problem given the horizon, `Suite` objects, or
-        import paths of these, such as ``my_module:my_problem``; ``all`` adds the built-in ones.
+        Names of suites, and ``reproductions`` for those of the policies' own papers; all if empty.
+        ``carousel:DIRECTORY`` is the carousel whose files are there. Custom ones are TOML files, problems,
+        functions that return a problem given the horizon, `Suite` objects, or import paths of these, such as
+        ``my_module:my_problem``; ``all`` adds the built-in ones.
     policies
         Names of policies. Custom ones are policies, their classes, functions that return a policy, or import
         paths of these, such as ``my_module:MyPolicy``. All built-in policies if none of them is named.
     output
         Directory to write to.
     quick
-        Whether to run a smaller version of each suite, in about a minute and a half.
+        Whether to run a smaller version of each suite, in some minutes.
+    held_out
+        Whether to compare on the held-out copies of the suites, on whose problems no constant of a policy
+        was chosen. Custom ones must be a `Suite` with a ``held_out`` problem; reproductions do not take part
+        by default.
     seed
         Seed of all randomness: the same seed gives the same data, byte for byte.
     workers
@@ -70,6 +76,9 @@ def compare(
         On Ctrl-C; finished jobs are stored.
     """
     found, has_reproductions = find_suites(suites)
+    if held_out:
+        found = [suite.held_out_copy() for suite in found]
+        has_reproductions = has_reproductions and REPRODUCTIONS_NAME in suites
     compared = find_policies(policies)
     found = _with_policies(found, compared)
     _check_custom_policies_take_part(compared, found, quick=quick)

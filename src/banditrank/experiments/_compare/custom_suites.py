@@ -8,8 +8,17 @@ from banditrank._import_path import import_object, is_import_path
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.experiments._compare.names import check_name, to_name
 from banditrank.experiments._compare.policy_variants import ALL_NAME
-from banditrank.experiments._compare.suites import SUITES, AnyProblem, ProblemSource, Suite, describe_size
+from banditrank.experiments._compare.suites import (
+    SUITES,
+    AnyProblem,
+    ProblemSource,
+    Suite,
+    carousel_suite,
+    describe_size,
+)
+from banditrank.model._catalog import carousel_directory
 from banditrank.model._contextual_problem_file import read_any_problem
+from banditrank.model._generators import CAROUSEL
 
 SuiteSource: TypeAlias = str | Path | ProblemSource | Suite
 """Name of a suite, path of a problem file, import path, problem, function that returns one, or suite."""
@@ -31,7 +40,8 @@ def find_suites(given: Sequence[SuiteSource] = ()) -> tuple[list[Suite], bool]:
     Parameters
     ----------
     given
-        Names of built-in suites, ``reproductions``, ``all`` for both, TOML files, import paths such as
+        Names of built-in suites, ``reproductions``, ``all`` for both, ``carousel:DIRECTORY`` for the files of
+        a carousel, TOML files, import paths such as
         ``my_module:my_problem``, problems, functions that return a problem given the horizon, or suites. All
         built-in ones if empty.
 
@@ -79,10 +89,12 @@ def _make_suite(given: SuiteSource) -> tuple[str, Suite]:
 def _load_suite(given: str | Path) -> Suite:
     """Return the suite of a problem file or an import path."""
     text = str(given)
+    if (directory := carousel_directory(given)) is not None:
+        return carousel_suite(directory)
     if isinstance(given, Path) or text.endswith(".toml") or "/" in text:
         return _from_object(read_any_problem(given), text)
     if not is_import_path(text):
-        known = (*SUITE_NAMES, ALL_NAME, "the path of a TOML file", "MODULE:NAME")
+        known = (*SUITE_NAMES, ALL_NAME, f"{CAROUSEL}:DIRECTORY", "the path of a TOML file", "MODULE:NAME")
         raise UnknownNameError("suite", text, known)
     return _from_object(import_object("suite", text, _is_suite_source, _KIND), text)
 

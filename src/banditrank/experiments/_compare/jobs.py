@@ -16,7 +16,6 @@ from banditrank.model._contextual_problem import ContextualProblem
 from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._catalog import ORDERED_SUFFIX
 from banditrank.policies._contextual.catalog import CLUSTERS_SUFFIX
-from banditrank.policies._custom import parameter_values
 from banditrank.policies._thompson_rank import ThompsonRank
 from banditrank.simulation._backends.base import Backend
 from banditrank.simulation._progress import Advance
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 MICROSECONDS_PER_ROUND = {
     "thompson-rank": 5.0,
     "cascade-kl-ucb": 8.0,
+    "cascade-ts": 3.0,
     "pb-mhb": 12.0,
     "grab": 9.0,
     "pbm-ts": 6.0,
@@ -113,9 +113,11 @@ def sweep(suite: Suite, policies: Sequence[ComparedPolicy], seed: int, *, quick:
         If a custom policy cannot be made or simulated on the problem.
     """
     horizon = suite.quick_horizon if quick else suite.horizon
-    problem = suite.make_problem(horizon)
+    n_replications = suite.quick_replications if quick else suite.replications
+    seed += suite.seed_offset
+    problems = suite.make_problems(horizon, seed=seed, n_replications=n_replications)
     simulations = [
-        _simulation(variant, suite, problem, horizon, seed, quick=quick)
+        _simulation(variant, suite, problems, horizon, n_replications // len(problems), seed)
         for variant in policy_variants(suite, policies, horizon)
     ]
     timings = [TimingJob(name=f"{TIMING_PREFIX}{job.name}", simulation=job) for job in simulations]
@@ -125,41 +127,33 @@ def sweep(suite: Suite, policies: Sequence[ComparedPolicy], seed: int, *, quick:
 def _simulation(
     variant: PolicyVariant,
     suite: Suite,
-    problem: AnyProblem,
+    problems: Sequence[AnyProblem],
     horizon: int,
+    replications: int,
     seed: int,
-    *,
-    quick: bool,
 ) -> SimulationJob:
+    problem = problems[0]
     policy = variant.make_policy(suite, problem, horizon)
     job = SimulationJob(
         name=variant.label,
         policy=policy,
-        problems=(problem,),
+        problems=problems,
         horizon=horizon,
-        replications=suite.quick_replications if quick else suite.replications,
+        replications=replications,
         seed=seed,
         rewards=suite.rewards,
         click_model=suite.click_model,
         checkpoints=checkpoints_with(horizon, max(horizon // 10, 1)),
         microseconds_per_round=_microseconds_per_round(variant, policy, problem.n_items),
-        custom_values=_custom_values(variant.policy, policy),
     )
     if variant.policy.custom is not None and not isinstance(problem, ContextualProblem):
         check_simulation(policy, problem, suite.rewards, suite.click_model)
-        try:
-            job.digest()
-        except TypeError as error:
-            rule = f"must have a description and a fingerprint of plain values ({error})"
-            raise InvalidInputError("policies", rule, variant.policy.custom.label) from None
+    try:
+        job.digest()  # before anything runs
+    except TypeError as error:
+        rule = f"must have a description and a fingerprint of plain values ({error})"
+        raise InvalidInputError("policies", rule, variant.label) from None
     return job
-
-
-def _custom_values(compared: ComparedPolicy, policy: AnyPolicy) -> dict[str, Any] | None:
-    """Return what distinguishes a custom policy from others of the same fingerprint."""
-    if compared.custom is None or not isinstance(policy, Policy):
-        return None
-    return {"source": compared.custom.source_digest(), "parameters": parameter_values(policy)}
 
 
 def _microseconds_per_round(variant: PolicyVariant, policy: AnyPolicy, n_items: int) -> float:

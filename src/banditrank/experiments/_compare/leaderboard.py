@@ -17,9 +17,16 @@ from banditrank.experiments._compare.policy_variants import (
     position_knowledge,
 )
 from banditrank.experiments._compare.scores import Regrets, Score, better_variant, final_regret, scores
-from banditrank.experiments._compare.suite_study import microseconds_per_round, violations_by_policy
+from banditrank.experiments._compare.suite_study import (
+    format_share,
+    microseconds_per_round,
+    suite_least_slope,
+    violations_by_policy,
+)
 from banditrank.experiments._compare.suites import Suite
+from banditrank.experiments._curves import curve
 from banditrank.experiments._study import Check, Frames, Study, StudyResult
+from banditrank.simulation._steep_runs import STEEP_FACTOR, steep_share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,9 +38,19 @@ CLAIM = (
     "In each suite a policy's ratio is its mean regret over the replications, divided by the lowest such "
     "mean of the policies in the same table; its score is the mean of its ratios over the suites, so 1 is "
     "the best possible. The 95% score is the same for the 95th percentile of its regret instead of its mean; "
-    "a slow run has more than 3 times the median regret of the policy's runs. Where problems change, the "
-    "better of a policy with and without a window counts. Random rankings are a reference and never count as "
-    "the best."
+    "a slow run has more than 3 times the median regret of the policy's runs. The regret of a steep run "
+    f"grows per ln t by more than {STEEP_FACTOR:g} times the least slope of consistent policies in the long "
+    "run (the Graves–Lai constant) over the last half of rounds, as linear regret does; the share is the "
+    "mean over the suites whose constant is known, – if there is none. Where problems change, the better of "
+    "a policy with and without a window counts. Random rankings are a reference and never count as the best. "
+)
+TUNED = (
+    "The constants of thompson-rank were chosen on problems of some of these suites, which favours it; "
+    "--held-out compares on others."
+)
+HELD_OUT = (
+    "The problems are held out: no constant of a policy was chosen on them, except that there is one Table 1 "
+    "and one carousel."
 )
 MAX_COLOUR_RATIO = 100.0  # higher ratios have the same colour
 _MIN_DARK_SHADE = 0.5  # cells from this shade have light text
@@ -47,10 +64,11 @@ _SHORT_KNOWLEDGE = {
 
 def make_study(suites: Sequence[Suite], policies: Sequence[ComparedPolicy]) -> Study:
     """Return the study that analyses the data of all suites."""
+    tuned = TUNED if any(suite.held_out is not None for suite in suites) else ""
     return Study(
         "leaderboard",
         "Leaderboard",
-        CLAIM,
+        f"{CLAIM}{HELD_OUT if all(suite.is_held_out for suite in suites) else tuned}".strip(),
         lambda *_, **__: (),
         partial(analyse, suites, policies),
         "",
@@ -70,8 +88,9 @@ def analyse(suites: Sequence[Suite], policies: Sequence[ComparedPolicy], frames:
     scores_without, all_scores = scores(regrets, without_knowledge), scores(regrets, names)
     costs = {name: _microseconds_per_round(suites, name, frames) for name in names}
     violated = _count_violated_suites(suites, policies, frames)
+    steep_shares = _steep_shares(suites, names, frames)
     tables = [
-        _table(caption, found, costs, violated, knowledge)
+        _table(caption, found, steep_shares, costs, violated, knowledge)
         for caption, found in (
             ("Policies without position knowledge, compared with each other", scores_without),
             ("All policies, compared with each other", all_scores),
@@ -85,6 +104,7 @@ def analyse(suites: Sequence[Suite], policies: Sequence[ComparedPolicy], frames:
         "scores_without_position_knowledge": {score.policy: score.average for score in scores_without},
         "percentile_95_scores": {score.policy: score.average_tail for score in all_scores},
         "slow_run_shares": {score.policy: score.slow_share for score in all_scores},
+        "steep_run_shares": {score.policy: steep_shares[score.policy] for score in all_scores},
         "microseconds_per_round": costs,
         "violated_suites": violated,
         "position_knowledge": {name: knowledge[name] for name in names},
@@ -128,6 +148,19 @@ def _regrets(suite: Suite, frames: Frames) -> dict[str, NDArray[np.float64]]:
         if job.startswith(prefix) and not job.removeprefix(prefix).startswith(TIMING_PREFIX)
     }
     return better_variant(results)
+
+
+def _steep_shares(suites: Sequence[Suite], names: Sequence[str], frames: Frames) -> dict[str, float | None]:
+    """Return the mean share of steep runs over the suites where it is known, by policy."""
+    shares: dict[str, list[float]] = {name: [] for name in names}
+    for suite in suites:
+        limit = suite_least_slope(suite, _horizon(suite, frames))
+        for name in names:
+            frame = frames.get(f"{suite.name}/{name}")
+            share = None if frame is None else steep_share(*curve(frame), limit)
+            if share is not None:
+                shares[name].append(share)
+    return {name: float(np.mean(found)) if found else None for name, found in shares.items()}
 
 
 def _microseconds_per_round(suites: Sequence[Suite], name: str, frames: Frames) -> float:
@@ -225,6 +258,7 @@ def _checks(
 def _table(
     caption: str,
     found: Sequence[Score],
+    steep_shares: Mapping[str, float | None],
     costs: Mapping[str, float],
     violated: Mapping[str, int],
     knowledge: Mapping[str, PositionKnowledge],
@@ -236,6 +270,7 @@ def _table(
             f"{score.average:,.2f}",
             f"{score.average_tail:,.2f}",
             f"{score.slow_share:.1%}",
+            format_share(steep_shares[score.policy]),
             f"{max(score.ratios.values()):,.2f}",
             score.worst_suite,
             f"{costs[score.policy]:,.1f}",
@@ -249,6 +284,7 @@ def _table(
         "score",
         "95% score",
         "slow runs",
+        "steep runs",
         "worst ratio",
         "in suite",
         "µs per round",

@@ -1,7 +1,8 @@
 """Policies of a comparison: built-in and custom ones, with and without a sliding window."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -28,6 +29,8 @@ from banditrank.policies._forgetful import Forgetful
 from banditrank.policies._oracle import Oracle
 from banditrank.policies._thompson_rank import ThompsonRank
 from banditrank.policies._uniform import UniformRandom
+from banditrank.simulation._component_identities import own_parameters
+from banditrank.simulation._labels import distinct_suffixes
 from banditrank.simulation._simulate import AnyPolicy
 from banditrank.utilities._utility import as_utility
 
@@ -140,7 +143,9 @@ class ComparedPolicy:
             return "it needs features" if self.name in CONTEXTUAL_POLICIES else "it keeps no guarantees"
         if self.custom is None:
             is_quick = horizon < suite.horizon
-            return "too slow for a quick run" if is_quick and self.name in suite.skipped_when_quick else None
+            is_skipped = is_quick and self.name in suite.skipped_when_quick
+            reason = "too slow for a quick run" if is_skipped else None
+            return "too slow" if self.name in suite.skipped else reason
         utility = as_utility(suite.utility)
         policy = self.custom.make_policy(treatment=suite.treatment, utility=utility, horizon=horizon)
         if policy.treatment != suite.treatment:
@@ -187,7 +192,8 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
     UnknownNameError
         If there is no policy of a name, or it cannot be compared.
     InvalidInputError
-        If a custom policy cannot be imported or made, or its name is not valid or in use.
+        If a custom policy cannot be imported or made, or its name, with the parameters that differ from
+        those of another one of the name, is not valid or in use.
 
     Examples
     --------
@@ -195,7 +201,7 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
     ['thompson-rank', 'grab', 'random']
     """
     named = set()
-    custom: dict[str, ComparedPolicy] = {}
+    customs: list[ComparedPolicy] = []
     for each in given:
         if isinstance(each, str) and not is_import_path(each):
             named.add(DEFAULT_POLICY if each == AUTO else each)
@@ -203,13 +209,16 @@ def find_policies(given: Sequence[str | PolicySource] = ()) -> list[ComparedPoli
                 known = (AUTO, *ALL_POLICIES, *CONTEXTUAL_POLICIES, ALL_NAME, "MODULE:NAME")
                 raise UnknownNameError("policies", each, known)
             continue
-        found = _find_custom(each)
+        if (found := _find_custom(each)) not in customs:
+            customs.append(found)
+    custom: dict[str, ComparedPolicy] = {}
+    for found in _with_parameters(customs):
         key = found.name.lower()  # a file name, which may not be case-sensitive
-        if key in custom and custom[key].custom != found.custom:
+        if key in custom:
             other = custom[key].custom
             rule = f"must have a name of its own, and {found.name!r} is that of {getattr(other, 'label', '')}"
             raise InvalidInputError("policies", rule, getattr(found.custom, "label", ""))
-        custom.setdefault(key, found)
+        custom[key] = found
     is_all = not named or ALL_NAME in named
     built_in = [name for name in (*ALL_POLICIES, *CONTEXTUAL_POLICIES) if is_all or name in named]
     wrapped = [name for name in WRAPPED_NAMES if name in named and name not in built_in]
@@ -227,6 +236,20 @@ def _find_custom(given: str | PolicySource) -> ComparedPolicy:
         rule = f"must have a name of its own, and {name!r} is a built-in policy"
         raise InvalidInputError("policies", rule, custom.label)
     return ComparedPolicy(name, custom)
+
+
+def _with_parameters(customs: Sequence[ComparedPolicy]) -> list[ComparedPolicy]:
+    """Return custom policies; those of one name have the parameters that differ appended to it."""
+    parameters = [own_parameters(each.custom.make_policy()) for each in customs if each.custom is not None]
+    for each in parameters:
+        each.pop("class", None)
+    found = []
+    suffixes = distinct_suffixes([policy.name.lower() for policy in customs], parameters)
+    for policy, suffix in zip(customs, suffixes, strict=True):
+        name = f"{policy.name}{re.sub(r'[^A-Za-z0-9._-]+', '-', suffix)}"
+        label = "" if policy.custom is None else policy.custom.label
+        found.append(replace(policy, name=check_name("policies", name, label)))
+    return found
 
 
 def policy_variants(suite: Suite, policies: Sequence[ComparedPolicy], horizon: int) -> list[PolicyVariant]:

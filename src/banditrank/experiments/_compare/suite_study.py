@@ -20,16 +20,15 @@ from banditrank.experiments._compare.policy_variants import (
 )
 from banditrank.experiments._compare.scores import TAIL_QUANTILE, final_regret, slow_share
 from banditrank.experiments._compare.suites import Suite
-from banditrank.experiments._curves import at_round, draw_curves
+from banditrank.experiments._curves import at_round, curve, draw_curves
 from banditrank.experiments._study import Frames, Study, StudyResult
-from banditrank.model._click_models import PositionBased, SingleLook, as_click_model
+from banditrank.model._click_models import as_click_model
 from banditrank.model._contextual_problem import ContextualProblem
-from banditrank.model._problem import Problem
 from banditrank.model._rewards import as_rewards
-from banditrank.policies._base import CompiledPolicy, Policy, is_equal
+from banditrank.policies._base import CompiledPolicy, Policy
 from banditrank.policies._contextual.violated_assumptions import violated_contextual_assumptions
 from banditrank.policies._violated_assumptions import violated_assumptions
-from banditrank.simulation._graves_lai import graves_lai_constant
+from banditrank.simulation._steep_runs import MIN_GAP, least_slope, steep_share
 from banditrank.simulation._student_t import mean_and_interval
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_CURVES = 6  # in the figure
-MIN_LIMIT_GAP = 0.005  # smaller differences of means are ties for the Graves–Lai constant
-MAX_LIMIT_ITEMS = 20  # of problems whose constant is computed
 COLUMNS = (
     "policy",
     "position knowledge",
@@ -47,6 +44,7 @@ COLUMNS = (
     "95%",
     "worst run",
     "slow runs",
+    "steep runs",
     "slope per ln t",
     "× the best",
     "µs per round",
@@ -81,7 +79,8 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
     costs = {label: microseconds_per_round(frames[f"{TIMING_PREFIX}{label}"]) for label in data}
     best = max(means[learners[0]], 1e-9)
     slopes = {label: log_slope(frame) for label, frame in data.items()}
-    limit = _limit(suite, horizon)
+    limit = suite_least_slope(suite, horizon)
+    steep = {label: steep_share(*curve(frame), limit) for label, frame in data.items()}
     rows = [
         [
             label,
@@ -89,6 +88,7 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
             f"{means[label]:,.0f}",
             *(f"{value:,.0f}" for value in np.quantile(regrets[label], (0.5, TAIL_QUANTILE, 1.0))),
             f"{slow_share(regrets[label]):.0%}",
+            format_share(steep[label], 0),
             f"{slopes[label][0]:,.0f} ± {slopes[label][2] - slopes[label][0]:,.0f}",
             f"{means[label] / best:,.2f}",
             f"{costs[label]:,.1f}",
@@ -109,6 +109,7 @@ def analyse(suite: Suite, policies: Sequence[ComparedPolicy], frames: Frames) ->
                 "regret_percentile_95": float(np.quantile(regrets[label], TAIL_QUANTILE)),
                 "maximum_regret": float(regrets[label].max()),
                 "slow_run_share": slow_share(regrets[label]),
+                "steep_run_share": steep[label],
                 "slope_per_log_round": list(slopes[label]),
                 "ratio_to_best": means[label] / best,
                 "microseconds_per_round": costs[label],
@@ -134,20 +135,26 @@ def log_slope(frame: "pd.DataFrame") -> tuple[float, float, float]:
     return mean_and_interval(gained / np.log(rounds[-1] / first))
 
 
-def _limit(suite: Suite, horizon: int) -> float | None:
+def suite_least_slope(suite: Suite, horizon: int) -> float | None:
     """Return the Graves–Lai constant of a suite's problem; None where it is not defined or takes long."""
-    problem = suite.make_problem(horizon)
-    if (
-        suite.is_changing
-        or not isinstance(problem, Problem)
-        or is_equal(suite.treatment)
-        or as_rewards(suite.rewards).concentration > 0
-        or as_click_model(suite.click_model).name not in (SingleLook.name, PositionBased.name)
-        or problem.n_items > MAX_LIMIT_ITEMS
-    ):
-        return None
-    constants = graves_lai_constant(problem, click_model=suite.click_model, min_gap=MIN_LIMIT_GAP)
-    return float(constants.sum())
+    return least_slope(
+        suite.make_problem(horizon),
+        treatment=suite.treatment,
+        click_model=str(as_click_model(suite.click_model)),
+        rewards=str(as_rewards(suite.rewards)),
+        has_guarantees=bool(suite.guarantees),
+    )
+
+
+def format_share(share: float | None, decimals: int = 1) -> str:
+    """Return a share in percent, or a dash where it is unknown.
+
+    Examples
+    --------
+    >>> format_share(0.125), format_share(None)
+    ('12.5%', '–')
+    """
+    return "–" if share is None else f"{share:.{decimals}%}"
 
 
 def _describe_limit(limit: float | None) -> str:
@@ -155,7 +162,7 @@ def _describe_limit(limit: float | None) -> str:
         return ""
     return (
         f"The least slope of consistent policies in the long run is {limit:,.1f} (Graves–Lai constant; "
-        f"differences of means below {MIN_LIMIT_GAP:g} are ignored)."
+        f"differences of means below {MIN_GAP:g} are ignored)."
     )
 
 

@@ -1,9 +1,9 @@
 """Suites: problems that are difficult in different ways."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from banditrank._checks import check_integer
 from banditrank.errors import InvalidInputError, describe_error
 from banditrank.experiments._compare.names import check_name
 from banditrank.experiments._formatting import join_words
+from banditrank.model._carousel import read_carousel
 from banditrank.model._catalog import contextual_problem, kdd2012
 from banditrank.model._changes import make_timeline
 from banditrank.model._click_models import (
@@ -21,19 +22,20 @@ from banditrank.model._click_models import (
     as_click_model,
 )
 from banditrank.model._contextual_problem import ContextualProblem
-from banditrank.model._generators import make_problem
+from banditrank.model._generators import CAROUSEL, make_problem
 from banditrank.model._problem import Problem
 from banditrank.model._rewards import BernoulliRewards, BetaRewards, Rewards, as_rewards
 from banditrank.model._timeline import Timeline
-from banditrank.policies._base import Treatment, check_treatment, draws_lotteries
+from banditrank.policies._base import Treatment, check_treatment, check_utility, draws_lotteries
 from banditrank.policies._policy_guarantees import check_guarantees
 from banditrank.solvers._lottery.guarantees import Guarantee, LeastExposure
-from banditrank.utilities._utility import as_utility
 
 REPLICATIONS, QUICK_REPLICATIONS = 12, 4
 HORIZON, QUICK_HORIZON = 100_000, 10_000
 LOW_CLICK_RATE = 0.05  # times the click rates of the synthetic problem
 GUARANTEED_EXPOSURE = 0.01  # of each item
+N_ORDERS = 4  # of items, among the replications of a suite
+HELD_OUT_SEED = 100  # added to the seeds of problems, and of comparisons on the same problem
 WINDOWS_PER_HORIZON = 10  # of policies with a sliding window
 
 
@@ -55,6 +57,15 @@ class Suite:
     problem
         The problem, one that changes (`Timeline`), one with features (`ContextualProblem`), or a function
         that returns it, given the horizon.
+    held_out
+        Another problem of the same kind, for `held_out_copy`; None if there is none.
+    is_shuffled
+        Whether replications have the items in different random orders, drawn by the seed of the comparison.
+        Policies and guarantees cannot number them then.
+    is_held_out
+        Whether it is a copy that `held_out_copy` returned.
+    seed_offset
+        Added to the seed of the comparison, of users and of orders of items.
     title
         Heading in the report; the name by default.
     description
@@ -70,8 +81,8 @@ class Suite:
         Size of a full run.
     quick_horizon, quick_replications
         Size of a quick run; not above that of a full run.
-    skipped_when_quick
-        Names of policies that a quick run leaves out.
+    skipped, skipped_when_quick
+        Names of policies that are too slow for the suite, or for a quick run of it.
 
     Raises
     ------
@@ -87,6 +98,10 @@ class Suite:
 
     name: str
     problem: ProblemSource
+    held_out: ProblemSource | None = None
+    is_shuffled: bool = False
+    is_held_out: bool = False
+    seed_offset: int = 0
     title: str = ""
     description: str = ""
     treatment: Treatment = "personalized"
@@ -98,6 +113,7 @@ class Suite:
     replications: int = REPLICATIONS
     quick_horizon: int = QUICK_HORIZON
     quick_replications: int = QUICK_REPLICATIONS
+    skipped: tuple[str, ...] = ()
     skipped_when_quick: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -105,7 +121,7 @@ class Suite:
         check_name("suite", self.name, "this suite")
         check_treatment(self.treatment)
         values: dict[str, object] = {
-            "utility": str(as_utility(self.utility)),
+            "utility": str(check_utility(self.utility, self.treatment)),
             "guarantees": check_guarantees(self.guarantees, self.treatment),
             "rewards": as_rewards(self.rewards),
             "click_model": as_click_model(self.click_model),
@@ -114,8 +130,14 @@ class Suite:
         for size in ("horizon", "replications"):
             full, quick = (check_integer(name, getattr(self, name), 1) for name in (size, f"quick_{size}"))
             values |= {size: full, f"quick_{size}": min(full, quick)}
+        values["seed_offset"] = check_integer("seed_offset", self.seed_offset, 0)
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        for guarantee in self.guarantees:
+            if self.is_shuffled and isinstance(guarantee, LeastExposure) and guarantee.items is not None:
+                raise InvalidInputError(
+                    "guarantees", "must hold for all items if they are shuffled", guarantee
+                )
         if not self.description:
             problem = self.make_problem(self.quick_horizon)
             object.__setattr__(self, "description", describe_size(problem))
@@ -140,6 +162,40 @@ class Suite:
         if not isinstance(problem, AnyProblem):
             raise InvalidInputError("suite", rule, problem)
         return problem
+
+    def held_out_copy(self) -> "Suite":
+        """Return the suite with its held-out problem, on which no constant of a policy was chosen.
+
+        If the suite has the same problem, such as Table 1, the copy has other users and orders of items.
+
+        Raises
+        ------
+        InvalidInputError
+            If the suite has none.
+
+        Examples
+        --------
+        >>> SUITES["conflict"].held_out_copy().make_problem(1000).name
+        'conflict-3x20x4-seed101'
+        """
+        if self.held_out is None:
+            raise InvalidInputError("suite", "must have a held-out problem", self.name)
+        title = f"{self.title}: held out"
+        copy = replace(self, title=title, problem=self.held_out, held_out=None, is_held_out=True)
+        is_same = copy.make_problem(self.horizon) == self.make_problem(self.horizon)
+        return replace(copy, seed_offset=HELD_OUT_SEED) if is_same else copy
+
+    def make_problems(self, horizon: int, *, seed: int, n_replications: int) -> list[AnyProblem]:
+        """Return the problems that share the replications: with items in other orders each, if shuffled.
+
+        Policies that prefer early items among equal ones gain or lose by the order in which a problem has
+        them.
+        """
+        problem = self.make_problem(horizon)
+        if not self.is_shuffled:
+            return [problem]
+        n_orders = next(n for n in range(N_ORDERS, 0, -1) if n_replications % n == 0)
+        return [_shuffled(problem, (seed, number)) for number in range(n_orders)]
 
     @cached_property
     def has_scores(self) -> bool:
@@ -187,14 +243,39 @@ def describe_size(problem: AnyProblem) -> str:
     return f"{join_words(counted)}.{changes}"
 
 
-def synthetic() -> Problem:
+def _shuffled(problem: AnyProblem, seed: tuple[int, int]) -> AnyProblem:
+    """Return a problem with its items in a random order; one with features is as it was.
+
+    Features are drawn at random for each item, so that their order means nothing.
+    """
+    if isinstance(problem, ContextualProblem):
+        return problem
+    ranks = dict(zip(problem.items, np.random.default_rng(seed).permutation(problem.n_items), strict=True))
+    if isinstance(problem, Timeline):
+        problems = [_in_order(each, ranks) for each in problem.problems]
+        return Timeline(problems, problem.starts, name=problem.name)
+    return _in_order(problem, ranks)
+
+
+def _in_order(problem: Problem, ranks: Mapping[str, int]) -> Problem:
+    order = np.argsort([ranks[item] for item in problem.items])
+    return Problem.from_dict(
+        {
+            **problem.to_dict(),
+            "items": [problem.items[number] for number in order],
+            "item_means": problem.item_means[:, order],
+        }
+    )
+
+
+def synthetic(seed: int = 0) -> Problem:
     """Return the problem of the paper's synthetic experiment: N = 3, M = 20, K = 4."""
-    return make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=0)
+    return make_problem("synthetic", n_user_types=3, n_items=20, n_positions=4, seed=seed)
 
 
-def rare_clicks() -> Problem:
+def rare_clicks(seed: int = 0) -> Problem:
     """Return the synthetic problem with a twentieth of the click rates."""
-    problem = synthetic()
+    problem = synthetic(seed)
     return Problem(
         problem.arrival_rates,
         problem.position_preferences,
@@ -203,22 +284,24 @@ def rare_clicks() -> Problem:
     )
 
 
-def many_items() -> Problem:
+def many_items(seed: int = 0) -> Problem:
     """Return a problem of one user type and 200 items, with click rates of about 1%, of the best about 5%."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     means = np.minimum(0.01 * np.exp(0.6 * rng.standard_normal((1, 200))), 0.2)
     return Problem([1.0], rng.dirichlet(np.full(4, 2.0), 1), means, name="many-items")
 
 
-def from_the_top(clicks: float = 1.0) -> Problem:
+def from_the_top(seed: int = 0, *, clicks: float = 1.0) -> Problem:
     """Return the synthetic problem with preferences that decrease from the first position to the last.
 
     Parameters
     ----------
+    seed
+        Seed of the synthetic problem.
     clicks
         Factor of the click rates.
     """
-    problem = synthetic()
+    problem = synthetic(seed)
     preferences = np.array([1.0, 0.7, 0.5, 0.35])
     return Problem(
         problem.arrival_rates,
@@ -228,12 +311,61 @@ def from_the_top(clicks: float = 1.0) -> Problem:
     )
 
 
-def _conflict() -> Problem:
-    return make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=1)
+def long_tail(seed: int = 0) -> Problem:
+    """Return a small carousel: six user types, 200 items with a long tail, and 12 positions."""
+    return make_problem("long-tail", n_user_types=6, n_items=200, n_positions=12, seed=seed)
 
 
-def _changing(changes: str) -> Callable[[int], Timeline]:
-    return lambda horizon: make_timeline(synthetic(), changes, horizon, seed=1)
+def _conflict(seed: int) -> Problem:
+    return make_problem("conflict", n_user_types=3, n_items=20, n_positions=4, seed=seed)
+
+
+def _changing(changes: str, horizon: int, seed: int) -> Timeline:
+    return make_timeline(synthetic(seed), changes, horizon, seed=seed + 1)
+
+
+def _problems(make: Callable[[int], AnyProblem], seed: int = 0) -> dict[str, Any]:
+    """Return the problem and the held-out problem of a suite, of different seeds."""
+    return {
+        "problem": lambda _: make(seed),
+        "held_out": lambda _: make(seed + HELD_OUT_SEED),
+        "is_shuffled": True,
+    }
+
+
+def _timelines(changes: str) -> dict[str, Any]:
+    """Return problems that change, likewise."""
+    return {
+        "problem": partial(_changing, changes, seed=0),
+        "held_out": partial(_changing, changes, seed=HELD_OUT_SEED),
+        "is_shuffled": True,
+    }
+
+
+def carousel_suite(directory: str) -> Suite:
+    """Return the suite of a carousel, given the directory of its files.
+
+    Raises
+    ------
+    InvalidInputError
+        If they cannot be read.
+    """
+    problem = read_carousel(directory)
+    return Suite(
+        name=CAROUSEL,
+        title="A real carousel",
+        description=f"{describe_size(problem)} Playlists of a music streaming service; most are seldom "
+        "streamed. Users look from the first position on and leave at the first stream.",
+        problem=problem,
+        held_out=problem,
+        is_shuffled=True,
+        click_model=CASCADE,
+        horizon=54_000,
+        replications=6,
+        quick_horizon=5_400,
+        quick_replications=2,
+        skipped=("pmed", "ftrl-pbm"),
+    )
 
 
 _TABLE_1 = "Two user types, five ads and two positions, of which the second is examined more often"
@@ -246,13 +378,13 @@ ALL_SUITES = (
         name="table1",
         title="Table 1, personalized",
         description=f"The problem that the paper estimates from the log of a search engine. {_TABLE_1}.",
-        problem=lambda _: kdd2012(),
+        **_problems(lambda _: kdd2012()),
     ),
     Suite(
         name="table1-equal",
         title="Table 1, equal, utilitarian",
         description=f"One ranking for all users, for the most clicks in total. {_TABLE_1}.",
-        problem=lambda _: kdd2012(),
+        **_problems(lambda _: kdd2012()),
         treatment="equal",
     ),
     Suite(
@@ -260,7 +392,7 @@ ALL_SUITES = (
         title="Table 1, equal, Nash",
         description="One ranking for all users that is fair to both user types, which policies that maximise "
         f"clicks do not seek. {_TABLE_1}.",
-        problem=lambda _: kdd2012(),
+        **_problems(lambda _: kdd2012()),
         treatment="equal",
         utility="nash",
     ),
@@ -269,7 +401,7 @@ ALL_SUITES = (
         title="The paper's synthetic problem",
         description="Three user types, 20 items and four positions, all drawn at random: each type examines "
         "positions in its own order. Rewards are clicks, 0 or 1.",
-        problem=lambda _: synthetic(),
+        **_problems(synthetic),
     ),
     Suite(
         name="graded",
@@ -277,7 +409,7 @@ ALL_SUITES = (
         description="The same problem with the rewards of the paper's own experiment: each examination earns "
         "a Beta reward. Rewards then reveal which positions are examined; most policies of other papers do "
         "not use that.",
-        problem=lambda _: synthetic(),
+        **_problems(synthetic),
         rewards=BetaRewards(),
     ),
     Suite(
@@ -285,32 +417,47 @@ ALL_SUITES = (
         title="Low click rates",
         description="The synthetic problem with a twentieth of the click rates, as in advertising. A policy "
         "that waits for a click in every cell waits for most of the run.",
-        problem=lambda _: rare_clicks(),
+        **_problems(rare_clicks),
     ),
     Suite(
         name="many-items",
         title="Many items",
         description="200 items in four positions, clicked in about 1% of examinations, and one user type. "
         "Items with few clicks must not cost many rounds of exploration.",
-        problem=lambda _: many_items(),
+        **_problems(many_items),
         replications=6,
         quick_horizon=5_000,
         quick_replications=2,
         skipped_when_quick=("pmed",),
     ),
     Suite(
+        name="long-tail",
+        title="A carousel with a long tail",
+        description="200 items in 12 positions, most of them seldom clicked, and six user types whose tastes "
+        "are much alike. Users look from the first position on and leave at the first click, as in the "
+        "carousel of a music streaming service.",
+        **_problems(long_tail),
+        click_model=CASCADE,
+        horizon=54_000,
+        replications=6,
+        quick_horizon=5_400,
+        quick_replications=2,
+        skipped=("pmed",),
+        skipped_when_quick=("ftrl-pbm",),
+    ),
+    Suite(
         name="conflict",
         title="Conflicting types",
         description="Every item is the favourite of one of three user types and of little interest to the "
         "others. Pooling clicks over types hides what each type likes.",
-        problem=lambda _: _conflict(),
+        **_problems(_conflict, seed=1),
     ),
     Suite(
         name="conflict-nash",
         title="Conflicting types, equal, Nash",
         description="One ranking for all users where every item pleases only one of three user types. The "
         "fairest ranking differs from the one with the most clicks.",
-        problem=lambda _: _conflict(),
+        **_problems(_conflict, seed=1),
         treatment="equal",
         utility="nash",
     ),
@@ -320,7 +467,7 @@ ALL_SUITES = (
         description="The same problem with one lottery over rankings for all users: equal odds instead of an "
         "equal ranking. Regret is against the best lottery, which is better than every ranking; policies "
         "without lotteries, all but thompson-rank, greedy-rank and ucb-rank, count with their ranking.",
-        problem=lambda _: _conflict(),
+        **_problems(_conflict, seed=1),
         treatment="equal-lottery",
         utility="nash",
     ),
@@ -329,7 +476,7 @@ ALL_SUITES = (
         title="Conflicting types, one lottery for all, maximin",
         description="One lottery over rankings for all users, for the user type that is worst off. Rankings "
         "take turns, so that no type is always last.",
-        problem=lambda _: _conflict(),
+        **_problems(_conflict, seed=1),
         treatment="equal-lottery",
         utility="maximin",
     ),
@@ -339,7 +486,7 @@ ALL_SUITES = (
         description="One lottery over rankings for all users, in which at least "
         f"{GUARANTEED_EXPOSURE:.0%} of users look at each item, whatever its clicks. Regret is against the "
         "best lottery that keeps this; policies without lotteries cannot.",
-        problem=lambda _: _conflict(),
+        **_problems(_conflict, seed=1),
         treatment="equal-lottery",
         utility="nash",
         guarantees=(LeastExposure(GUARANTEED_EXPOSURE),),
@@ -349,7 +496,7 @@ ALL_SUITES = (
         title="The classic position-based model",
         description="Users examine each position independently, the first always and lower ones less and "
         "less, and may click several items. Policies that assume this order have an advantage here.",
-        problem=lambda _: from_the_top(),
+        **_problems(from_the_top),
         click_model=PositionBased(),
     ),
     Suite(
@@ -358,7 +505,7 @@ ALL_SUITES = (
         description="Users read from the top and leave at the first click; click rates are 0.3 times those "
         "of the synthetic problem. Positions below a click are not examined, which policies for the "
         "single-look model do not know.",
-        problem=lambda _: from_the_top(0.3),
+        **_problems(partial(from_the_top, clicks=0.3)),
         click_model=CASCADE,
     ),
     Suite(
@@ -366,27 +513,27 @@ ALL_SUITES = (
         title="Drift: tastes that jump",
         description="The synthetic problem, whose items exchange their click rates at three moments. "
         + _WINDOWED,
-        problem=_changing("item-jumps:3"),
+        **_timelines("item-jumps:3"),
     ),
     Suite(
         name="item-drift",
         title="Drift: tastes that shift",
         description="The synthetic problem, whose items slowly turn into others and back. " + _WINDOWED,
-        problem=_changing("item-drift:1"),
+        **_timelines("item-drift:1"),
     ),
     Suite(
         name="turnover",
         title="Drift: items that come and go",
         description="The synthetic problem, in which the two oldest items are replaced ten times. "
         + _WINDOWED,
-        problem=_changing("turnover:10"),
+        **_timelines("turnover:10"),
     ),
     Suite(
         name="linear-context",
         title="Users with features, linear appeal",
         description="Every user is different: 100 items in five positions, whose appeal to a user is linear "
         "in 20 joint features of both. Policies without features see clusters of users.",
-        problem=lambda _: contextual_problem("linear"),
+        **_problems(partial(contextual_problem, "linear")),
         replications=6,
         quick_horizon=3_000,
         quick_replications=2,
@@ -395,7 +542,7 @@ ALL_SUITES = (
         name="logistic-context",
         title="Users with features, logistic appeal",
         description="The same with a logistic appeal. LinUCB and LinTS assume that it is linear.",
-        problem=lambda _: contextual_problem("logistic"),
+        **_problems(partial(contextual_problem, "logistic")),
         replications=6,
         quick_horizon=3_000,
         quick_replications=2,

@@ -13,7 +13,7 @@ from banditrank.model._rankings import Ranking, as_ranking
 from banditrank.model._user_population import as_features
 from banditrank.policies._bound_kernel import BoundKernel
 from banditrank.policies._contextual.base import ContextualEstimates, ContextualPolicy, new_context
-from banditrank.policies._learner import as_generator, feedback_rewards
+from banditrank.policies._learner import as_generator, feedback_rewards, max_reward_of
 
 Floats = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ class ContextualLearner:
         position
             Position of the item that was clicked, from 0; None if nothing was clicked.
         reward
-            Reward at that position; 1 by default.
+            Reward at that position; 1 by default. At most the policy's ``max_reward``, if it has one.
         rewards
             Reward at each position, shape (K,), instead of a position and a reward.
         user_type
@@ -126,7 +126,7 @@ class ContextualLearner:
         rows = as_features("features", features)
         n_positions = self._statistics.n_positions
         shown = as_ranking(np.asarray(ranking), n_items=len(rows), n_positions=n_positions)
-        earned = feedback_rewards(n_positions, position, reward, rewards)
+        earned = feedback_rewards(n_positions, position, reward, rewards, max_reward_of(self.policy))
         self._write_features(rows)
         self._kernel.observe(int(user_type), self.rounds + 1, shown.astype(np.uintp), earned)
 

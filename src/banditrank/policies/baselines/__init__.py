@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from banditrank.policies.baselines._batch_rank import BatchRank
     from banditrank.policies.baselines._bubble_rank import BubbleRank
     from banditrank.policies.baselines._cascade_kl_ucb import CascadeKLUCB
+    from banditrank.policies.baselines._cascade_ts import CascadeTS
     from banditrank.policies.baselines._comb_ucb1 import CombUCB1
     from banditrank.policies.baselines._cts import CTS
     from banditrank.policies.baselines._cucb import CUCB
@@ -36,6 +37,7 @@ __all__ = [
     "BatchRank",
     "BubbleRank",
     "CascadeKLUCB",
+    "CascadeTS",
     "CombUCB1",
     "NashUCB",
     "RankedBandits",
@@ -50,6 +52,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
             "_batch_rank": ("BatchRank",),
             "_bubble_rank": ("BubbleRank",),
             "_cascade_kl_ucb": ("CascadeKLUCB",),
+            "_cascade_ts": ("CascadeTS",),
             "_comb_ucb1": ("CombUCB1",),
             "_cts": ("CTS",),
             "_cucb": ("CUCB",),

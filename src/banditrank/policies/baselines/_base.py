@@ -10,9 +10,9 @@ from banditrank._checks import check_integer, check_number
 from banditrank.counts._counts import Counts
 from banditrank.errors import InvalidInputError
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment
+from banditrank.policies._base import CompiledPolicy, Treatment, check_treatment, check_utility
 from banditrank.policies._kernel import Kernel
-from banditrank.utilities._utility import UTILITARIAN, Utility, as_utility
+from banditrank.utilities._utility import UTILITARIAN, Utility
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 
@@ -45,7 +45,7 @@ class BaselinePolicy(CompiledPolicy):
 
     def __post_init__(self) -> None:
         check_treatment(self.treatment)
-        object.__setattr__(self, "utility", as_utility(self.utility))
+        object.__setattr__(self, "utility", check_utility(self.utility, self.treatment))
 
     @property
     def distinguishes_user_types(self) -> bool:  # type: ignore[override]
@@ -193,5 +193,5 @@ def check_horizon(horizon: int) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as a plain value: rows as lists."""
-    return [list(row) for row in value] if isinstance(value, tuple) else value
+    """Return a parameter as a plain value: tuples as lists."""
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value

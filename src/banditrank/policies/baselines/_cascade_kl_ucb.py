@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from banditrank._compilation import inlined
 from banditrank.counts._counts import Counts
 from banditrank.policies._assumptions import Assumptions
-from banditrank.policies._count_arrays import arrays_of, record_round
+from banditrank.policies._count_arrays import arrays_of
 from banditrank.policies._kernel import Kernel
 from banditrank.policies._sorting import random_argmax
 from banditrank.policies.baselines._base import OrderedBaselinePolicy
+from banditrank.policies.baselines._components.cascade_counts import record_cascade
 from banditrank.policies.baselines._components.item_remapping import remap_items
 from banditrank.policies.baselines._components.kl_ucb import exploration_level, kl_ucb
 
@@ -54,13 +55,7 @@ def _rank(
 
 @inlined
 def _observe(state: CascadeState, user_type: int, t: int, ranking: Indices, rewards: Floats) -> None:  # noqa: ARG001
-    record_round(state, user_type, ranking, rewards)
-    for rank in range(ranking.size):
-        position = state.positions[user_type, rank]
-        state.looks[user_type, ranking[position]] += 1.0
-        if rewards[position] > 0.0:
-            state.clicks[user_type, ranking[position]] += 1.0
-            break  # items below were not observed
+    record_cascade(state, user_type, ranking, rewards, ranking.size)
 
 
 @dataclass(frozen=True, kw_only=True)

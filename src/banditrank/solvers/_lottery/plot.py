@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from banditrank._figures import Size, Style, check_plot_path, escape_mathtext, new_figure, write_figure
+from banditrank._figures import (
+    Size,
+    Style,
+    check_plot_path,
+    count_columns,
+    escape_mathtext,
+    new_figure,
+    write_figure,
+)
+from banditrank._fitted_texts import fit_texts
 from banditrank._text import plural, shorten
 from banditrank.model._problem import Problem
-from banditrank.model._values import best_personalized_rankings, best_personalized_values
+from banditrank.model._values import best_personalized_rankings, best_personalized_values, click_scale
 from banditrank.solvers._equality import equality_report
 from banditrank.solvers._lottery.lottery import Lottery
 from banditrank.solvers._solution import Solution
@@ -81,14 +90,18 @@ def plot_lottery(
         exposures["fixed ranking"] = _exposures(problem, rankings)
         values["fixed ranking"] = equality_report(problem, fixed.ranking).user_type_values
     exposures["personalized"] = _exposures(problem, best_personalized_rankings(problem))
-    values["personalized"] = best_personalized_values(problem)
+    values["personalized"] = click_scale(problem) * best_personalized_values(problem)
     shown = np.argsort(-np.max(list(exposures.values()), axis=0), kind="stable")[:_MAX_BARS]
     shares = np.atleast_2d(lottery.probabilities)[:_MAX_LOTTERIES]  # (lotteries, S)
     is_by_type = lottery.probabilities.ndim == 2
     n_shown = min(_MAX_BARS, np.count_nonzero(shares.any(axis=0)))
     likely = np.argsort(-shares.sum(axis=0), kind="stable")[:n_shown]
     with new_figure(size, style, default=(11, 4.2), n_panels=3) as figure:
-        panels = figure.subplots(1, 3)
+        columns = count_columns(figure.get_figwidth(), 3)
+        grid = figure.subplots(-(-3 // columns), columns, squeeze=False).ravel()
+        for axes in grid[3:]:
+            axes.remove()
+        panels = grid[:3]
         if title is not None:
             figure.suptitle(title)
         labels = [", ".join(lottery.items[item] for item in lottery.rankings[s]) for s in likely]
@@ -109,8 +122,9 @@ def plot_lottery(
         panels[2].set_title("value of user types", loc="left")
         n_omitted = problem.n_user_types - _MAX_BARS
         omitted = f"and {plural(n_omitted, 'more user type')}" if n_omitted > 0 else ""
-        panels[2].set_xlabel(_with_note("expected click rate", omitted))
+        panels[2].set_xlabel(_with_note("expected clicks per visit", omitted))
         figure.legend(*panels[2].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        fit_texts(figure)
     return figure
 
 
@@ -204,6 +218,11 @@ def _draw_bars(axes: "Axes", names: Sequence[str], series: "dict[str, NDArray[np
     height = _HEIGHT / len(series)
     for number, (label, values) in enumerate(series.items()):
         offset = height * (number - (len(series) - 1) / 2)
-        axes.barh(places + offset, values, height=height, label=escape_mathtext(label) if label else None)
+        axes.barh(
+            places + offset,
+            values,
+            height=height,
+            label=escape_mathtext(shorten(label, _MAX_LABEL)) if label else None,
+        )
     axes.set_yticks(places, [escape_mathtext(shorten(name, _MAX_LABEL)) for name in names])
     axes.invert_yaxis()

@@ -13,6 +13,7 @@ from banditrank._checks import check_number
 from banditrank._text import list_names
 from banditrank.errors import InvalidInputError, UnknownNameError, UnsolvableError
 from banditrank.model._problem import Problem, ProblemLike
+from banditrank.model._values import click_scale
 from banditrank.solvers._assignment import slope
 from banditrank.solvers._instance import Instance, as_instance, smallest_instance
 from banditrank.solvers._lottery.column_generation import (
@@ -59,7 +60,7 @@ def solve_lottery(
     treatment: LotteryTreatment = "equal",
     bonuses: ArrayLike | None = None,
     target_gap: float = DEFAULT_GAP,
-    scale: float = 1.0,
+    scale: float | None = None,
 ) -> Lottery:
     """Find a lottery over rankings that maximises the utility of expected values, with a certificate.
 
@@ -109,7 +110,7 @@ def solve_lottery(
     >>> lottery.exposures.round(3)
     array([0.1, 0.1, 0.1, 0.6, 0.1])
     """
-    instance = as_instance(problem, bonuses=bonuses, scale=scale)
+    instance = as_instance(problem, bonuses=bonuses, scale=click_scale(problem) if scale is None else scale)
     chosen = as_concave(as_utility(utility))
     if treatment not in get_args(LotteryTreatment):
         raise UnknownNameError("treatment", treatment, get_args(LotteryTreatment))

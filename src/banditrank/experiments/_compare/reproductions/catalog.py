@@ -13,12 +13,13 @@ from banditrank.experiments._compare.reproductions.lagree2016 import PBM_PIE, PB
 from banditrank.experiments._compare.reproductions.lattimore2018 import TOP_RANK
 from banditrank.experiments._compare.reproductions.radlinski2008 import RANKED_BANDITS
 from banditrank.experiments._compare.reproductions.wang2018 import CTS
+from banditrank.experiments._compare.reproductions.zhong2021 import CASCADE_TS
 from banditrank.experiments._compare.reproductions.zoghi2017 import BATCH_RANK
 from banditrank.experiments._study import Study
 
 _REGRET_REPRODUCTIONS = (
     *(PBM_UCB, PBM_TS, PBM_PIE),
-    *(TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, UNI_RANK, RANKED_BANDITS),
+    *(TOP_RANK, BATCH_RANK, CASCADE_KL_UCB, CASCADE_TS, UNI_RANK, RANKED_BANDITS),
     *(PB_MHB, GRAB, COMB_UCB1, PMED, CUCB, CTS, FTRL_PBM),
 )
 
