@@ -6,22 +6,24 @@ export interface ClientOptions {
   apiKey?: string;
   /** Time limit of `rank` in milliseconds; 1000 by default. */
   timeoutMs?: number;
-  /** Items to show when the service is unavailable and no ranking is known; none by default. */
-  defaultOrder?: readonly string[];
+  /** Items to show when the service issues no ranking and none is known; none by default. */
+  defaultOrder?: readonly string[] | null;
+  /** Called with a message and the error whenever `rank` returns a default ranking; `console.warn` by default. */
+  onDefault?: (message: string, error: unknown) => unknown;
 }
 
 /** Options of a ranking. All but `defaultOrder` are sent to the service. */
 export interface RankOptions {
-  /** Items that may be shown; all by default. */
-  candidates?: readonly string[];
-  /** Items that must not be shown. */
-  exclude?: readonly string[];
+  /** Items that may be shown; all by default. Retired and unknown ones are `ignored`. */
+  candidates?: readonly string[] | null;
+  /** Items that must not be shown. Retired and unknown ones are `ignored`. */
+  exclude?: readonly string[] | null;
   /** Items at fixed positions, by position from 1: `{1: "ad-3"}`. */
-  pinned?: Readonly<Record<number, string>>;
+  pinned?: Readonly<Record<number, string>> | null;
   /** Id of the visitor, who stays in the same arm of an experiment. */
-  visitor?: string;
+  visitor?: string | null;
   /** Default order of this ranking, instead of the client's. */
-  defaultOrder?: readonly string[];
+  defaultOrder?: readonly string[] | null;
 }
 
 /** A ranking that the service issued. */
@@ -34,18 +36,21 @@ export interface IssuedRanking {
   expiresAt: Date;
   /** Arm of the surface's experiment; null without an experiment. */
   arm: string | null;
+  /** Candidates and excluded items that are retired or unknown; undefined from a service before this field. */
+  ignored?: string[];
   isDefault: false;
 }
 
-/** The last known ranking or the default order, returned while the service is unavailable. It takes no feedback. */
+/** The last known ranking or the default order, returned if the service issues no ranking. It takes no feedback. */
 export interface DefaultRanking {
   id: null;
   /** Items in order of positions. */
   items: string[];
   expiresAt: null;
   arm?: undefined;
+  ignored?: undefined;
   isDefault: true;
-  /** Why the service issued no ranking. */
+  /** Why the service issued no ranking: a `BanditRankError` if it refused the request. */
   error: unknown;
 }
 
@@ -110,11 +115,10 @@ export class BanditRank {
   /**
    * Return a ranking for a user of a type, within the time limit.
    *
-   * If the service is unavailable, too slow or responds with 5xx, 408 or 429, the result is a default ranking: the last
-   * known ranking for this surface and user type, or else the default order. Both follow `candidates`, `exclude` and
-   * `pinned`, and are filled up with the default order and the candidates.
-   *
-   * @throws {BanditRankError} If the service refuses the request (4xx).
+   * If the service is unavailable or too slow, refuses the request, or responds with an error or with something else, the
+   * result is a default ranking: the last known ranking for this surface and user type, or else the default order. Both
+   * follow `candidates`, `exclude` and `pinned`, and are filled up with the default order and the candidates. The error
+   * is in the ranking, and `onDefault` is called.
    */
   rank(surface: string, userType: string, options?: RankOptions): Promise<Ranking>;
 

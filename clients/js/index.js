@@ -1,11 +1,6 @@
-// Client of the banditrank service. Documentation: index.d.ts
+// Client of banditrank: see index.d.ts
 
-const FEEDBACK_TIMEOUT_MS = 10_000;
-const MAX_RETRIES = 3;
 const MAX_KNOWN = 100; // surfaces × user types
-
-// False without a response.
-const isRefusal = ({ status }) => status < 500 && status !== 408 && status !== 429;
 
 export class BanditRankError extends Error {
   constructor(status, problem) {
@@ -17,36 +12,40 @@ export class BanditRankError extends Error {
 export class BanditRank {
   #options;
   #headers = new Headers({ "content-type": "application/json" });
-  #known = new Map(); // last known items without pins, and number of positions
+  #known = new Map(); // last unpinned items, and length
 
-  constructor({ url, apiKey, timeoutMs = 1000, defaultOrder = [] }) {
-    this.#options = { url: url.replace(/\/+$/, ""), timeoutMs, defaultOrder };
+  constructor({ url, apiKey, timeoutMs = 1000, defaultOrder, onDefault = console.warn }) {
+    this.#options = { url: url.replace(/\/+$/, ""), timeoutMs, defaultOrder, onDefault };
     if (apiKey) this.#headers.set("authorization", `Bearer ${apiKey}`);
   }
 
-  async rank(surface, userType, { defaultOrder = this.#options.defaultOrder, ...options } = {}) {
-    const path = `surfaces/${encodeURIComponent(surface)}/rankings`;
-    const key = `${path} ${userType}`;
-    const body = JSON.stringify({ user_type: userType, ...options });
+  async rank(surface, userType, { defaultOrder, ...options } = {}) {
+    const key = `${surface}/${userType}`;
+    for (const name in options) options[name] ?? delete options[name];
     try {
-      const { id, items, arm, expires_at } = await this.#post(path, body, this.#options.timeoutMs);
+      const path = `surfaces/${encodeURIComponent(surface)}/rankings`;
+      const body = { user_type: userType, ...options };
+      const { id, items, arm, ignored, expires_at } = await this.#post(path, body);
+      [id, ...items].forEach((name) => name.trim()); // throws if one is no string
       remember(this.#known, key, items, options);
-      return { id, items, arm, expiresAt: new Date(expires_at), isDefault: false };
+      return { id, items, arm, ignored, expiresAt: new Date(expires_at), isDefault: false };
     } catch (error) {
-      if (isRefusal(error)) throw error;
-      const items = defaultItems(this.#known.get(key), defaultOrder, options);
+      (async () => this.#options.onDefault(`default ranking: ${surface}`, error))().catch(() => {});
+      const order = defaultOrder ?? this.#options.defaultOrder ?? [];
+      const items = defaultItems(this.#known.get(key), order, options);
       return { id: null, items, expiresAt: null, isDefault: true, error };
     }
   }
 
   async feedback({ id }, { clicked = null, reward, final } = {}) {
     if (id === null) return "ignored";
-    const body = JSON.stringify({ ranking: id, clicked, reward, final });
+    const body = { ranking: id, clicked, reward, final };
     for (let attempt = 0; ; attempt++) {
       try {
-        return (await this.#post("feedback", body, FEEDBACK_TIMEOUT_MS, true)).status;
+        return (await this.#post("feedback", body, 10_000, true)).status;
       } catch (error) {
-        if (isRefusal(error) || attempt === MAX_RETRIES) throw error;
+        const isRefused = /^[34](?!08|29)/.test(error.status);
+        if (isRefused || attempt > 2) throw error;
       }
       const backoffMs = 200 * 4 ** attempt * (0.5 + Math.random());
       await new Promise((resolve) => setTimeout(resolve, backoffMs));
@@ -60,7 +59,7 @@ export class BanditRank {
       if (reported.has(clicked)) return;
       reported.add(clicked);
       last = last.then(async (status) => {
-        if (status !== "recorded" && status !== "repeated") return; // counted
+        if (!["recorded", "repeated"].includes(status)) return;
         const result = await this.feedback(ranking, { clicked }).catch((error) => error);
         onFeedback?.(result, clicked);
         return result;
@@ -71,7 +70,7 @@ export class BanditRank {
     [...elements].forEach((element, index) => {
       const click = ({ button }) => button < 2 && report(ranking.items[index]);
       listen(element, "click", click);
-      listen(element, "auxclick", click); // middle button: in a new tab
+      listen(element, "auxclick", click); // middle button: a new tab
     });
     let wasVisible = !document.hidden;
     const leave = () => wasVisible && report(null);
@@ -80,16 +79,17 @@ export class BanditRank {
       if (!document.hidden) wasVisible = true;
       else if (finalWhenHidden && !reported.size) leave();
     });
-    return () => {
-      leave();
-      listeners.abort();
-    };
+    return () => (leave(), listeners.abort());
   }
 
-  async #post(path, body, timeoutMs, keepalive) {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const request = { method: "POST", headers: this.#headers, body, signal, keepalive };
-    const response = await fetch(`${this.#options.url}/v1/${path}`, request);
+  async #post(path, body, timeoutMs = this.#options.timeoutMs, keepalive) {
+    const response = await fetch(`${this.#options.url}/v1/${path}`, {
+      method: "POST",
+      headers: this.#headers,
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(timeoutMs),
+      keepalive,
+    });
     if (response.ok) return response.json();
     throw new BanditRankError(response.status, await response.json().catch(() => {}));
   }
@@ -107,9 +107,8 @@ function defaultItems(known, order, { candidates = [], exclude = [], pinned = {}
   const { free, length } = known ?? { free: [], length: order.length };
   const all = [...new Set([...free, ...order, ...candidates])];
   const omitted = [...exclude, ...Object.values(pinned)];
-  const isAllowed = (item) => !candidates.length || candidates.includes(item);
-  const items = all.filter((item) => isAllowed(item) && !omitted.includes(item));
-  // Entries are in order of positions.
+  const allowed = candidates.length ? candidates : all;
+  const items = all.filter((item) => allowed.includes(item) && !omitted.includes(item));
   for (const [position, item] of Object.entries(pinned)) items.splice(position - 1, 0, item);
   return items.slice(0, Math.max(length || items.length, ...Object.keys(pinned)));
 }

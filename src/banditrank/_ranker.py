@@ -1,10 +1,11 @@
 """Rank and learn in process, without a server."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Self, get_args
 
 from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
@@ -16,11 +17,14 @@ from banditrank.engine._engine import Engine
 from banditrank.engine._experiment import SurfaceExperiment
 from banditrank.engine._experiment_results import ExperimentResults
 from banditrank.engine._ranking_ids import RandomBytes
+from banditrank.engine._redeployment import SurfaceUpdate, differing_settings, redeploy
 from banditrank.engine._surface import ItemChanges, Surface
 from banditrank.engine._surface_runtime import SurfaceRuntime
-from banditrank.errors import AlreadyExistsError, InvalidInputError
+from banditrank.errors import AlreadyExistsError, UnknownNameError
 from banditrank.storage._base import Store
 from banditrank.storage._memory import MemoryStore
+
+logger = logging.getLogger(__name__)
 
 
 class Ranker:
@@ -33,10 +37,14 @@ class Ranker:
     ----------
     surface
         The surface to rank. If the store has a surface of this name, learning resumes from the stored
-        counts, and its settings must be the same, except for items added or retired since. Without an
-        experiment here, that of the store continues.
+        counts. Without an experiment here, that of the store continues.
     store
         Where counts are kept, from `open_store`; in memory by default.
+    update
+        What to do if the store has a surface of this name with another definition. ``items``: add the items
+        that `surface` gained since it was deployed last, and retire those that it lost; other settings must
+        be the same. ``all``: take the other settings as well, those that can change. ``never``: use the
+        stored definition, and log how it differs.
     sync_seconds
         Period of the sync with other processes that use the store.
     clock
@@ -48,9 +56,10 @@ class Ranker:
     Raises
     ------
     InvalidInputError
-        If the store has a surface of this name with other settings.
+        If the store has a surface of this name with settings that `update` does not take, or that cannot
+        change, or if `update` is unknown.
     StoreError
-        If the store cannot be read.
+        If the store cannot be read or written.
 
     Examples
     --------
@@ -70,10 +79,13 @@ class Ranker:
         surface: Surface,
         store: Store | None = None,
         *,
+        update: SurfaceUpdate = "items",
         sync_seconds: float = 0.25,
         clock: Callable[[], float] = time.time,
         random_bytes: RandomBytes | None = None,
     ) -> None:
+        if update not in get_args(SurfaceUpdate):
+            raise UnknownNameError("update", update, get_args(SurfaceUpdate))
         self._engine = Engine(
             MemoryStore() if store is None else store,
             sync_seconds=sync_seconds,
@@ -82,32 +94,31 @@ class Ranker:
             random_bytes=random_bytes,
         )
         try:
-            self._runtime = self._open(surface)
+            self._runtime = self._open(surface, update)
         except BaseException:
             self._engine.close()
             raise
 
-    def _open(self, surface: Surface) -> SurfaceRuntime:
-        record = self._engine.store.find_surface(surface.name)
-        if record is None:
+    def _open(self, surface: Surface, update: SurfaceUpdate = "items") -> SurfaceRuntime:
+        if self._engine.store.find_surface(surface.name) is None:
             try:
-                return self._engine.create_surface(surface)
+                return self._engine.create_surface(replace(surface, deployed_items=surface.active_items))
             except AlreadyExistsError:  # another process created it at the same time
-                return self._open(surface)
-        stored = Surface.from_definition(record.definition).to_dict()
-        changing = {"items", "retired", "guarantees_since_version", "experiment_periods"}
-        if surface.experiment is None:
-            changing.add("experiment")
-        for setting, value in surface.to_dict().items():
-            if setting not in changing and stored[setting] != value:
-                rule = f"must be {stored[setting]!r} as in the store"
-                raise InvalidInputError(f"{surface.name}'s {setting}", rule, value)
-        stored_items = set(stored["items"])
-        for item in surface.items:
-            if item not in stored_items:
-                rule = "must be in the store already: add_items adds one"
-                raise InvalidInputError(f"{surface.name}'s items", rule, item)
-        return self._engine.surface(surface.name)
+                return self._open(surface, update)
+        runtime = self._engine.surface(surface.name)
+        stored = runtime.surface
+        if update == "never":
+            if differing := differing_settings(stored, surface):
+                fields = {"surface": surface.name, "settings": differing}
+                logger.warning(
+                    "surface differs from the stored one in %s", ", ".join(differing), extra=fields
+                )
+            return runtime
+        runtime = self._engine.update_surface(surface.name, lambda stored: redeploy(stored, surface, update))
+        if changed := differing_settings(stored, runtime.surface):
+            fields = {"surface": surface.name, "settings": changed}
+            logger.info("surface updated in %s", ", ".join(changed), extra=fields)
+        return runtime
 
     @property
     def surface(self) -> Surface:
@@ -131,9 +142,10 @@ class Ranker:
         user_type
             User type of the user.
         candidates
-            Items that may be shown; all active items by default.
+            Items that may be shown; all active items by default. Retired and unknown ones are ignored, and
+            named in the ranking.
         exclude
-            Items that must not be shown.
+            Items that must not be shown; retired and unknown ones are ignored likewise.
         pinned
             Items that must be shown, by position: 1 is the first. They need not be candidates.
         visitor
@@ -143,7 +155,7 @@ class Ranker:
         Raises
         ------
         UnknownNameError
-            If the surface has no such user type or item.
+            If the surface has no such user type or pinned item.
         UnknownSurfaceError
             If the surface was deleted.
         InvalidInputError

@@ -2,7 +2,8 @@
 
 ``make soak MINUTES=30`` runs a service on SQLite with four surfaces, rankings that are never reported, items
 that come and go, and open dashboards. It exits with 1 if memory, file descriptors or threads grow faster than
-their limits after the warm-up, or if a request fails. Ctrl-C ends it with what it has so far.
+their limits after the warm-up, or if a request fails. Ctrl-C ends it with what it has so far. Half of the
+capacity is sent, or ``--rate``: other programs on the machine change the capacity.
 """
 
 import argparse
@@ -74,9 +75,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second; by default as above")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    run = SoakRun(chosen.minutes)
+    run = SoakRun(chosen.minutes, rate=chosen.rate)
     print_result(
         f"banditrank {banditrank.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, "
         f"seed {chosen.seed}, {chosen.minutes:g} minutes"
@@ -124,7 +126,7 @@ async def _rank(service: ServiceProcess, surface: SoakSurface) -> None:
 
 
 async def soak(service: ServiceProcess, database: Path, run: SoakRun, *, seed: int) -> None:
-    """Measure the capacity, then hold a share of it and take samples; SIGINT and SIGTERM cancel."""
+    """Hold the rate, by default a share of the capacity, and take samples; SIGINT and SIGTERM cancel."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -138,10 +140,11 @@ async def soak(service: ServiceProcess, database: Path, run: SoakRun, *, seed: i
         for one in SURFACES:
             visitors.watch(one.name, streams=STREAMS)
             visitors.rotate_items(one.name, one.items, SPARE_ITEMS)
-        show_progress(f"measuring the capacity for {CAPACITY_SECONDS:.0f} seconds")
-        await load.run_seconds(CAPACITY_SECONDS / 2)
-        run.capacity = await load.run_seconds(CAPACITY_SECONDS)
-        run.rate = SHARE * run.capacity
+        if run.rate == 0.0:
+            show_progress(f"measuring the capacity for {CAPACITY_SECONDS:.0f} seconds")
+            await load.run_seconds(CAPACITY_SECONDS / 2)
+            run.capacity = await load.run_seconds(CAPACITY_SECONDS)
+            run.rate = SHARE * run.capacity
         await _hold(service, database, run, load, visitors)
     finally:
         load.close()
@@ -183,7 +186,7 @@ async def _hold(
             last = run.samples[-1]
             show_progress(
                 f"{last.minutes:.1f} of {run.minutes:g} minutes: RSS {last.rss / 2**20:.2f} MiB, "
-                f"{last.requests_a_second:,.0f} requests a second of {run.capacity:,.0f}, "
+                f"{last.requests_a_second:,.0f} requests a second of {run.rate:,.0f}, "
                 f"99th percentile {last.p99:.1f} ms, {run.failures.total()} failed"
             )
         await sending
@@ -199,10 +202,10 @@ def _size(path: Path) -> int:
 def _report(run: SoakRun, error: Exception | None) -> int:
     """Print the report and return the exit code."""
     done = run.samples[-1].minutes if run.samples else 0.0
+    capacity = f", {SHARE:.0%} of a capacity of {run.capacity:,.0f}" if run.capacity else ""
     print_result(
-        f"capacity {run.capacity:,.0f} requests a second with all dashboards open, {run.rate:,.0f} sent "
-        f"({SHARE:.0%}); {done:.1f} of {run.minutes:g} minutes, "
-        f"trends without the first {run.warm_up_minutes:.1f}"
+        f"{run.rate:,.0f} requests a second{capacity}, with all dashboards open; "
+        f"{done:.1f} of {run.minutes:g} minutes, trends without the first {run.warm_up_minutes:.1f}"
     )
     for line in run.table():
         print_result(line)

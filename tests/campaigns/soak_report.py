@@ -53,7 +53,7 @@ class SoakRun:
     """Measurements of a soak run so far."""
 
     minutes: float  # planned duration
-    capacity: float = 0.0  # requests per second
+    capacity: float = 0.0  # requests per second, 0 if it was not measured
     rate: float = 0.0  # requests per second that are sent
     samples: list[Sample] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)

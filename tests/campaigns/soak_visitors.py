@@ -11,6 +11,7 @@ import httpx
 _POLL_SECONDS = 2.0
 _SCRAPE_SECONDS = 15.0
 _REOPEN_SECONDS = 20.0  # after which a stream is closed and another one opened, like pages
+MAX_STREAM_SECONDS = 3000.0  # of the other streams; less than the service allows
 _ROTATE_SECONDS = 5.0
 _CHUNK_BYTES = 1 << 16
 
@@ -83,7 +84,7 @@ class Visitors:
     async def _stream(self, surface: str, *, closes: bool) -> None:
         while True:
             try:
-                async with asyncio.timeout(_REOPEN_SECONDS if closes else None):
+                async with asyncio.timeout(_REOPEN_SECONDS if closes else MAX_STREAM_SECONDS):
                     await self._read_stream(surface)
             except TimeoutError:
                 continue  # this page is closed and another one opened

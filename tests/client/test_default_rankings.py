@@ -96,6 +96,8 @@ AWAY_ANSWERS: dict[str, Answer] = {
         for items in ("abc", [{"a": 1}], None)
     },
     "id 5": lambda _: httpx.Response(200, json=RANKING | {"id": 5}),
+    "ignored abc": lambda _: httpx.Response(200, json=RANKING | {"ignored": "abc"}),
+    "a list": lambda _: httpx.Response(200, json=[["id", "id"], ["items", ["a"]]]),
 }
 
 
@@ -168,7 +170,8 @@ def test_an_outage_is_logged_once(client_class: Any, caplog: pytest.LogCaptureFi
         for _ in range(5):
             client.rank("ads", "new")
     logged = [record for record in caplog.records if record.name.startswith("banditrank")]
-    assert [record.message for record in logged] == ["default ranking returned"] * 2
+    message = "default ranking returned: the service responded with 500: no"
+    assert [record.message for record in logged] == [message] * 2
     assert {(record.surface, record.error) for record in logged} == {
         ("ads", "the service responded with 500: no")
     }

@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 from helpers.browser import OpenPage
 from helpers.dashboard_documents import make
-from helpers.dashboard_page import clocked_page, pass_time, settled
+from helpers.dashboard_page import clocked_page, pass_time, rows_of, settled
 from helpers.dashboard_server import Fixture, serving
 from playwright.sync_api import Browser, Page, expect
+
+from banditrank.dashboard._documents import UNKNOWN_ESTIMATES
 
 
 @pytest.fixture
@@ -273,3 +275,111 @@ def test_all_requests_go_to_the_service(page: Page, server: Fixture) -> None:
     settled(page)
     assert len(addresses) > 30
     assert {f"{urlsplit(one).scheme}://{urlsplit(one).netloc}" for one in addresses} == {server.address}
+
+
+UNKNOWN = dict.fromkeys(UNKNOWN_ESTIMATES)
+BASIS = {"at": "2026-03-03T14:30:07Z", "version": 12, "rounds": 1}
+
+
+def test_figures_are_live_while_estimates_are_compiled(page: Page, server: Fixture) -> None:
+    """Finding 13: counts are shown at once, and what is not known yet is said to be compiled, never 0."""
+    server.change(
+        "ads",
+        **UNKNOWN,
+        estimated_from=None,
+        compiling="this-surface",
+        compiling_seconds=23.0,
+        rounds=1_836,
+    )
+    page.goto(server.page("ads") + "?again")
+    expect(page.locator(".facts")).to_contain_text("1,836 visits counted")
+    expect(page.locator("#updated")).to_have_text("Updated 14:30:07 UTC, no estimates yet")
+    expect(page.locator(".banner")).to_contain_text("The service is compiling code for this surface.")
+    expect(page.locator(".banner")).to_contain_text("It started 23 s ago.")
+    expect(page.locator(".banner")).to_contain_text("1,836 visits were counted; there are no estimates yet.")
+    assert page.locator(".sum .v").all_inner_texts()[:2] == ["–", "–"]
+    for section in ("shown", "learned", "fair"):
+        expect(page.locator(f"#{section} .a")).to_have_text("Not known yet.")
+        expect(page.locator(f"#{section} .none").first).to_contain_text("compiling code for this surface")
+    expect(page.locator("#working .a")).to_contain_text("The optimum is not known yet.")
+    expect(page.locator("[data-chart=clicks]")).to_be_visible()  # what was counted
+    expect(page.locator("[data-key=latest] tbody tr")).not_to_have_count(0)
+    pass_time(page, 3)
+    expect(page.locator(".banner")).to_contain_text("It started 26 s ago.")
+    known = make("ads").dashboard
+    server.change("ads", **known)
+    expect(page.locator("#updated")).to_contain_text("Live")
+    expect(page.locator(".banner")).to_have_count(0)
+    expect(page.locator("#learned .a")).not_to_have_text("Not known yet.")
+
+
+@pytest.mark.parametrize(("compiling", "words"), [(None, "being computed"), ("another-surface", "another")])
+def test_estimates_that_are_computed_are_not_called_compiled(
+    page: Page, server: Fixture, compiling: str | None, words: str
+) -> None:
+    """Finding 13: a page without estimates says what they wait for."""
+    server.change("ads", **UNKNOWN, estimated_from=None, compiling=compiling)
+    page.goto(server.page("ads") + "?again")
+    expect(page.locator("#learned .none")).to_contain_text(words)
+    expect(page.locator(".sum .c").first).to_have_text("being computed")
+
+
+def test_old_estimates_are_not_live(page: Page, server: Fixture) -> None:
+    """Finding 13: estimates of earlier counts say how old they are, also on a page that is loaded then."""
+    server.change("ads", as_of="2026-03-03T14:30:11Z", version=13, rounds=2, estimated_from=BASIS)
+    page.goto(server.page("ads") + "?again")
+    expect(page.locator("#updated")).to_have_text("Live, updated 14:30:11 UTC")  # for a moment
+    server.change("ads", as_of="2026-03-03T14:30:46Z", version=1_900, rounds=1_836)
+    expect(page.locator("#updated")).to_have_text("Updated 14:30:46 UTC, estimates 39 s old")
+    expect(page.locator(".facts")).to_contain_text("1,836 visits counted")
+    expect(page.locator(".facts")).to_contain_text("estimates of 1 visit")
+    expect(page.locator(".banner")).to_have_count(0)
+    page.goto(server.page("ads") + "?another")
+    expect(page.locator("#updated")).to_have_text("Updated 14:30:46 UTC, estimates 39 s old")
+    pass_time(page, 3)
+    expect(page.locator("#updated")).to_have_text("Updated 14:30:46 UTC, estimates 42 s old")
+    pass_time(page, 20)
+    expect(page.locator(".banner")).to_contain_text("The estimates are 1 min old.")
+    expect(page.locator(".banner")).to_contain_text("The estimates are of 1 of 1,836 visits counted.")
+    expect(page.locator("#announcement")).to_have_text("The estimates are old.")
+    server.change("ads", estimated_from=BASIS | {"version": 1_900, "rounds": 1_836})
+    expect(page.locator("#updated")).to_contain_text("Live")
+    expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_estimates_of_the_latest_counts_stay_live(page: Page, server: Fixture) -> None:
+    """Finding 13: estimates do not get old while nothing is counted, however long ago they were computed."""
+    server.change("ads", as_of="2026-03-03T15:30:07Z")
+    expect(page.locator("#updated")).to_have_text("Live, updated 15:30:07 UTC")
+
+
+def test_a_counts_event_updates_figures_and_keeps_estimates(page: Page, server: Fixture) -> None:
+    """Finding 13: counts that arrive without estimates are shown beside the latest estimates."""
+    settled(page)
+    value = page.locator("#shown tfoot b").first.inner_text()
+    server.count("ads", rounds=60_000, as_of="2026-03-03T14:30:31Z", version=13)
+    expect(page.locator(".facts")).to_contain_text("60,000 visits counted")
+    expect(page.locator("#updated")).to_have_text("Updated 14:30:31 UTC, estimates 24 s old")
+    assert page.locator("#shown tfoot b").first.inner_text() == value
+
+
+def test_what_is_not_known_is_not_zero(page: Page, server: Fixture) -> None:
+    """Finding 13: a price without clicks, a share without rankings and an unknown reason are dashes."""
+    known = make("ads").dashboard
+    nothing = {"value": [0.0, 0.0], "low": [0.0, 0.0], "price": None}
+    treatments = [each | nothing for each in known["treatments"]]
+    displays = [known["displays"][0], [[0] * 5, [0] * 5]]
+    items = [known["items"][0], [each | {"estimate": None} for each in known["items"][1]]]
+    latest = [each | {"reason": None, "explored_items": []} for each in known["latest_rankings"]]
+    server.change("ads", treatments=treatments, displays=displays, items=items, latest_rankings=latest)
+    expect(page.locator("#fair dd").first).to_contain_text("–")
+    expect(page.locator(".sum .v").nth(3)).to_have_text("–")
+    expect(page.locator("#fair .heat tbody tr").first.locator("td").nth(2)).to_have_text("–")
+    expect(page.locator("[data-key=latest] tbody tr").first).to_contain_text("–")
+    expect(page.locator("[data-key=latest] tbody")).not_to_contain_text("Exploring")
+    expect(page.locator("[data-key=card-1] tbody tr").first).to_contain_text("× –")
+    expect(page.locator("[data-key=card-1] tbody tr").first).to_contain_text("= –")
+    expect(page.locator("[data-mark=items-1-0] .lab")).to_have_text("–")
+    expect(page.locator("[data-mark=items-1-0] .mk")).to_have_count(0)
+    expect(page.locator("[data-mark=items-0-0] .mk")).to_have_count(1)
+    assert rows_of(page, "items")[1][1] == "–"

@@ -42,10 +42,11 @@ def test_the_page_shows_the_document_of_the_service(name: str, service: Running,
     document = service.ask("GET", f"/v1/surfaces/{name}/dashboard").json()
     expect(page.locator(".facts")).to_contain_text(f"{document['rounds']} visits counted")
     expected = [
-        [f"{surface_item}, {user_type}", f"{one['estimate']:.3f}", f"{one['low']:.3f}–{one['high']:.3f}"]
+        [f"{surface_item}, {user_type}", estimate, f"{each['low']:.3f}–{each['high']:.3f}"]
         for item, surface_item in enumerate(ADS["items"])
         for user_type, row in zip(ADS["user_types"], document["items"], strict=True)
-        for one in [row[item]]
+        for each in [row[item]]
+        for estimate in ["–" if each["estimate"] is None else f"{each['estimate']:.3f}"]
     ]
     assert [row[:3] for row in rows_of(page, "items")] == expected
     best = [ADS["items"][item] for item in document["best_rankings"][0]["ranking"]]

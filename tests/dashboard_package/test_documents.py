@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -23,11 +24,20 @@ from helpers.live import (
 from banditrank import Counts, Problem, user_type_values
 from banditrank.dashboard._assessment import assess
 from banditrank.dashboard._document_schemas import DashboardDocument
-from banditrank.dashboard._documents import dashboard_document, first_bucket_since, series_document
+from banditrank.dashboard._documents import (
+    UNKNOWN_ESTIMATES,
+    Compiling,
+    counts_document,
+    estimates_basis,
+    estimates_document,
+    first_bucket_since,
+    series_document,
+)
 from banditrank.dashboard._recent_impressions import RecentImpressions
 from banditrank.dashboard._surface_problem import SurfaceProblem
 from banditrank.engine import Arm, SurfaceExperiment
 from banditrank.engine._counts_replica import SurfaceCounts
+from banditrank.engine._observers import IssuedImpression
 from banditrank.engine._surface import Surface
 from banditrank.storage._records import DISCARDED
 
@@ -41,17 +51,24 @@ PROBLEM = Problem(
 
 
 def document_of(ranker: MonitoredRanker, problem: Problem | None = None) -> dict[str, Any]:
-    """Return the dashboard's document after a round trip through JSON, validated by its schema."""
+    """Return the dashboard's document, with the latest estimates."""
     runtime, monitor = ranker._runtime, ranker.monitor
-    document = dashboard_document(
-        assess(runtime.counts()),
-        None if problem is None else SurfaceProblem(problem, runtime.surface),
-        RecentImpressions(monitor),
+    assessment, recent, now = assess(runtime.counts()), RecentImpressions(monitor), ranker._engine.now()
+    counts = counts_document(
+        runtime,
+        recent,
         monitor.last_hour(),
         [],
-        now=ranker._engine.now(),
-        counts_age=0.0,
+        now=now,
+        has_true_values=problem is not None,
+        estimated_from=estimates_basis(assessment, now),
     )
+    known = None if problem is None else SurfaceProblem(problem, runtime.surface)
+    return checked({**counts, **estimates_document(assessment, known, recent)})
+
+
+def checked(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a dashboard's document after a round trip through JSON, validated by its schema."""
     json.dumps(document, allow_nan=False)
     decoded = msgspec.json.decode(msgspec.json.encode(document))
     assert msgspec.convert(decoded, DashboardDocument) == decoded
@@ -283,6 +300,55 @@ def test_an_impression_is_compared_with_the_best_ranking_of_its_time() -> None:
         assert one["explored_items"] == [item for item in one["ranking"] if item not in best]
         reasons[one["reason"]] += 1
     assert reasons["item"]
+
+
+def test_an_impression_is_not_compared_with_a_ranking_that_is_not_known() -> None:
+    """Finding 13: an impression from before the best rankings are known has no reason."""
+    with a_monitored_ranker() as ranker:
+        ranker.monitor.best = None
+        ranker.monitor.on_rankings([issued(ranker)], issued_at=1e9)
+        latest = document_of(ranker)["latest_rankings"][0]
+    assert (latest["reason"], latest["explored_items"]) == (None, [])
+
+
+def issued(ranker: MonitoredRanker) -> IssuedImpression:
+    shown = ranker.rank("new")
+    return IssuedImpression(shown.id, ranker._engine.issued_ranking(shown.id)[1].impression)
+
+
+def test_counts_are_known_before_estimates() -> None:
+    """Finding 13: a document without estimates has the latest counts; the estimates are null, not 0."""
+    clock = Clock()
+    with a_monitored_ranker(a_surface(), clock=clock) as ranker:
+        play(ranker, 5, seed=3)
+        runtime, monitor = ranker._runtime, ranker.monitor
+        recent, old = RecentImpressions(monitor), assess(runtime.counts())
+        started_at = clock.now
+        play(ranker, 30, seed=4)
+        clock.now += 39.0
+        counts = counts_document(
+            *(runtime, recent, monitor.last_hour(), []),
+            now=clock.now,
+            compiling=Compiling("this-surface", 38.96),
+        )
+        document = checked({**counts, **UNKNOWN_ESTIMATES})
+        later = counts_document(
+            *(runtime, recent, monitor.last_hour(), []),
+            now=clock.now,
+            estimated_from=estimates_basis(old, started_at),
+        )
+        late = checked({**later, **estimates_document(old, None, recent)})
+    assert (document["rounds"], document["version"]) == (35, 35)
+    assert sum(document["last_hour"]["visits"]) == 35
+    assert len(document["latest_rankings"]) == 20
+    assert (document["compiling"], document["compiling_seconds"]) == ("this-surface", 39.0)
+    assert document["estimated_from"] is None
+    assert {document[name] for name in UNKNOWN_ESTIMATES} == {None}
+    assert (late["rounds"], late["version"], late["compiling_seconds"]) == (35, 35, None)
+    assert (late["estimated_from"]["rounds"], late["estimated_from"]["version"]) == (5, 5)
+    age = datetime.fromisoformat(late["as_of"]) - datetime.fromisoformat(late["estimated_from"]["at"])
+    assert age.total_seconds() == pytest.approx(39.0, abs=0.002)
+    assert sum(each["clicks"] for row in late["items"] for each in row) <= 5
 
 
 def test_shares_are_of_the_impressions_of_a_user_type() -> None:

@@ -8,7 +8,7 @@ from helpers.live import ITEMS, TYPES, a_monitored_ranker, a_surface
 
 from banditrank import Counts, GreedyRank, Problem, confidence_intervals, estimate, simulate
 from banditrank.dashboard._assessment import assess
-from banditrank.dashboard._documents import dashboard_document
+from banditrank.dashboard._documents import counts_document, estimates_document
 from banditrank.dashboard._estimates_report import report_estimates
 from banditrank.dashboard._explain import _estimates, _of_user_type
 from banditrank.dashboard._posterior_samples import PosteriorSamples, quantile_interval
@@ -110,20 +110,12 @@ def test_regret_is_that_of_the_click_model(treatment: str) -> None:
 def test_the_document_has_the_scale_of_the_click_model(settings: dict[str, Any]) -> None:
     given = surface_counts(**settings)
     assessment = assess(given)
-    with a_monitored_ranker(a_surface()) as ranker:
+    with a_monitored_ranker(given.surface) as ranker:
         recent = RecentImpressions(ranker.monitor)
-        last_hour = ranker.monitor.last_hour()
-        document = dashboard_document(assessment, None, recent, last_hour, [], now=1e9, counts_age=0.0)
-        known = dashboard_document(
-            assessment,
-            SurfaceProblem(PROBLEM, given.surface),
-            recent,
-            last_hour,
-            [],
-            now=1e9,
-            counts_age=0.0,
-        )
-    assert document["surface"]["click_model"] == "position-based"
+        counts = counts_document(ranker._runtime, recent, ranker.monitor.last_hour(), [], now=1e9)
+        document = estimates_document(assessment, None, recent)
+        known = estimates_document(assessment, SurfaceProblem(PROBLEM, given.surface), recent)
+    assert counts["surface"]["click_model"] == "position-based"
     preferences = [[one["estimate"] for one in row] for row in document["positions"]]
     means = [[one["estimate"] for one in row] for row in document["items"]]
     assert np.max(preferences, axis=1).tolist() == [1, 1]

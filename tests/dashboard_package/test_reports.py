@@ -5,13 +5,33 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from helpers.live import ITEMS, a_ranker, a_surface, play
+from helpers.live import ITEMS, a_monitored_ranker, a_ranker, a_surface, play
 
 from banditrank import InvalidInputError, KeptShare, LeastExposure, confidence_intervals, estimate
 from banditrank._ranker import Ranker
 from banditrank.dashboard._assessment import assess
+from banditrank.dashboard._documents import estimates_document
 from banditrank.dashboard._estimates_report import EstimatesReport
+from banditrank.dashboard._recent_impressions import RecentImpressions
 from banditrank.dashboard._treatment_report import TreatmentReport, report_treatments
+
+
+def test_an_item_that_was_never_shown_has_no_estimate() -> None:
+    """Finding 13: its estimate is None, not 0, in the report and in the dashboard's document."""
+    with a_monitored_ranker(a_surface(n_positions=1)) as ranker:
+        shown = ranker.rank("new")
+        ranker.feedback(shown.id, clicked=shown.items[0])
+        new, old = ranker.estimates().user_types
+        document = estimates_document(
+            assess(ranker._runtime.counts()), None, RecentImpressions(ranker.monitor)
+        )
+    for each, row in zip(new.items, document["items"][0], strict=True):
+        is_shown = each.item == shown.items[0]
+        assert (each.estimate is not None, each.displays) == (is_shown, int(is_shown))
+        assert row["estimate"] == each.estimate
+        assert (row["low"], row["high"]) == (each.low, each.high)
+        assert (each.low, each.high) == (0.0, 1.0) or is_shown
+    assert {each.estimate for each in old.items} == {None}
 
 
 def plain(report: EstimatesReport | TreatmentReport) -> dict:

@@ -31,7 +31,8 @@ def test_regret_is_that_of_the_simulator_and_none_if_the_problem_is_unknown(trea
     time_series = TimeSeries(WIDTH, n_user_types=2)
     time_series.add(START, encode_cells([shown_event(0, (0, 1))]))
     assert time_series.closed_buckets(START + 1000).cumulative_regret is None
-    time_series.regret_of = SurfaceProblem(problem, a_surface(treatment=treatment, utility="nash")).regret
+    utility = "utilitarian" if treatment == "personalized" else "nash"
+    time_series.regret_of = SurfaceProblem(problem, a_surface(treatment=treatment, utility=utility)).regret
     for number, (user_type, ranking) in enumerate(zip(user_types, rankings, strict=True), start=1):
         time_series.add(START + number * WIDTH, encode_cells([shown_event(user_type, ranking)]))
     regret = time_series.closed_buckets(START + 41 * WIDTH).cumulative_regret[1:]

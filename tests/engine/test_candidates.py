@@ -96,15 +96,19 @@ def test_a_restricted_ranking_is_the_best_of_the_sampled_problem(policy: str) ->
 @pytest.mark.parametrize(
     ("allowed", "message"),
     [
-        ({"candidates": ["a"]}, "candidates must be one of item-0"),
+        (
+            {"candidates": ["a", "item-1", "b\n", "a"]},
+            r"candidates must leave at least 3 items, one .* \(ignored: 'a', 'b\\n'\), got 1",
+        ),
+        ({"candidates": [5, *ITEMS]}, "candidates must be a list of names, got 5"),
         (
             {"candidates": ITEMS[:2]},
             "candidates must leave at least 3 items, one for each position that is not pinned, got 2",
         ),
         ({"candidates": []}, "candidates must leave at least 3 items"),
         ({"candidates": "item-1"}, "candidates must be a list of names"),
-        ({"exclude": ["gone"]}, "exclude must be one of"),
         ({"exclude": ITEMS[:4]}, "exclude must leave at least 3 items"),
+        ({"pinned": {1: "gone"}}, "pinned must be one of item-0"),
         ({"pinned": {0: ITEMS[0]}}, "pinned.0 must be a whole number from 1 to 3, got 0"),
         ({"pinned": {4: ITEMS[0]}}, "pinned.4 must be a whole number from 1 to 3, got 4"),
         ({"pinned": {1: ITEMS[0], 2: ITEMS[0]}}, "pinned must have each item once"),
@@ -119,10 +123,45 @@ def test_invalid_restrictions_are_rejected(allowed: dict[str, Any], message: str
         assert ranker.counts().rounds == 0
 
 
-def test_retired_items_are_no_candidates() -> None:
-    surface = a_surface(items=ITEMS, n_positions=3, retired=[ITEMS[0]])
-    with a_ranker(surface) as ranker, pytest.raises(UnknownNameError, match="candidates must be one of"):
-        ranker.rank("new", candidates=ITEMS)
+@pytest.mark.parametrize("settings", [{}, {"treatment": "equal"}], ids=str)
+def test_retired_and_unknown_items_are_ignored_and_named(settings: dict[str, Any]) -> None:
+    """Finding 12: stale ids in candidates and exclude are ignored, and the ranking is reproduced."""
+    with learned_ranker(**settings) as ranker:
+        ranker.retire_items([ITEMS[0]])
+        shown = ranker.rank("new", candidates=[*ITEMS[:5], "gone"], exclude=["old", ITEMS[4], ITEMS[0]])
+        assert shown.ignored == (ITEMS[0], "gone", "old")
+        assert set(shown.items) == set(ITEMS[1:4])
+        explanation = ranker.explain(shown.id)
+        assert explanation.is_reproduced
+        assert explanation.candidates == ITEMS[1:4]
+        assert ranker.feedback(shown.id, clicked=shown.items[0]) == "counted"
+        assert ranker.feedback(shown.id, clicked=shown.items[0]) == "repeated"
+        several = ranker.rank_batch(["new", "old"], exclude=["gone"])
+        assert [each.ignored for each in several] == [("gone",)] * 2
+        assert ranker.rank("new", candidates=ITEMS[1:]).ignored == ()
+        with pytest.raises(UnknownNameError, match=r"pinned must be one of item-1, .* got 'item-0'"):
+            ranker.rank("new", pinned={1: ITEMS[0]})
+
+
+def test_a_ranking_of_ignored_items_alone_is_that_of_all_items() -> None:
+    """Finding 12: an exclusion of stale ids restricts nothing, also where restrictions are refused."""
+    surface = a_surface(items=ITEMS, n_positions=1, treatment="equal-lottery", utility="nash")
+    with a_ranker(surface) as ranker:
+        shown = ranker.rank("new", exclude=["gone"])
+        explanation = ranker.explain(shown.id)
+        assert (shown.ignored, explanation.candidates) == (("gone",), None)
+        assert explanation.is_reproduced
+        with pytest.raises(InvalidInputError, match="exclude"):
+            ranker.rank("new", exclude=["gone", ITEMS[0]])
+
+
+def test_an_item_that_is_retired_after_a_ranking_still_explains_it() -> None:
+    """Finding 12: the id of a ranking keeps the candidates of its time."""
+    with learned_ranker() as ranker:
+        shown = ranker.rank("new", candidates=ITEMS[:4])
+        ranker.retire_items([ITEMS[0]])
+        explanation = ranker.explain(shown.id)
+        assert (explanation.is_reproduced, explanation.candidates) == (True, ITEMS[:4])
 
 
 @pytest.mark.parametrize("treatment", ["personalized", "equal"])

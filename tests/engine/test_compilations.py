@@ -46,6 +46,23 @@ def test_compilation_is_tracked_and_logged(caplog: pytest.LogCaptureFixture) -> 
     assert finished.seconds >= 0
 
 
+def test_the_duration_of_a_compilation_is_known() -> None:
+    """Finding 13: it is counted from the first thread of the surface, or of any, and None without one."""
+    now = [100.0]
+    compilations = Compilations(clock=lambda: now[0])
+    assert compilations.seconds() is None
+    with compilations.track("home"):
+        compile_formula()
+        now[0] = 107.0
+        with compilations.track("home"):
+            compile_formula()
+            now[0] = 123.0
+            assert compilations.seconds("home") == 23.0
+        assert compilations.seconds("home") == compilations.seconds() == 23.0
+        assert compilations.seconds("shop") is None
+    assert compilations.seconds("home") is None
+
+
 def test_cached_code_and_other_threads_do_not_count(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="banditrank")
     compilations = Compilations()

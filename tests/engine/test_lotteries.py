@@ -117,7 +117,7 @@ def test_a_lottery_ranks_all_items() -> None:
             with pytest.raises(InvalidInputError) as error:
                 ranker.rank("new", **given)
             assert str(error.value) == f"{field} {rule}, got {value!r}"  # names, not the engine's numbers
-    surface = a_lottery(treatment="personalized", guarantees=[LeastExposure(0.1)])
+    surface = a_lottery(treatment="personalized", utility="utilitarian", guarantees=[LeastExposure(0.1)])
     with a_ranker(surface) as ranker, pytest.raises(InvalidInputError, match="if there are guarantees"):
         ranker.rank("new", candidates=["a", "b"])
 

@@ -212,4 +212,5 @@ def test_closing_survives_an_observer_that_cannot_save(
     observer.error = StoreUnavailableError("the store is down")
     engine.close()
     assert (store.snapshot(1).version, store.snapshot(2).version) == (0, 1)
-    assert [(record.message, record.surface) for record in caplog.records] == [("snapshot failed", "home")]
+    logged = [(record.message, record.surface, record.error) for record in caplog.records]
+    assert logged == [("snapshot failed: the store is down", "home", "the store is down")]

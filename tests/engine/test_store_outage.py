@@ -1,5 +1,6 @@
 """Rankers during an outage of their store: callers get errors, and nothing is lost or counted twice."""
 
+import logging
 import threading
 
 import pytest
@@ -25,6 +26,22 @@ def test_feedback_fails_while_the_store_is_down_and_counts_once_after() -> None:
         assert [ranker.feedback(one.id) for one in more] == ["counted"] * 3
         assert ranker.counts().rounds == 9
         assert ranker.explain(ids[0]).is_reproduced
+
+
+def test_a_failed_sync_is_logged_once_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    """Finding 15: ordinary logs, which show no fields, have the reason of a failed sync."""
+    store = FailingStore()
+    with a_ranker(store=store, sync_seconds=0.01) as ranker:
+        for _ in range(2):
+            store.down = True
+            wait_until(lambda: bool(ranker.rank("new") and caplog.records))
+            store.down = False
+            (record,) = caplog.records
+            assert logging.Formatter().format(record) == "store sync failed: the store is down"
+            assert (record.levelname, vars(record)["error"]) == ("WARNING", "the store is down")
+            synced_at = ranker._engine.last_sync
+            wait_until(lambda at=synced_at: bool(ranker.rank("new") and ranker._engine.last_sync > at))
+            caplog.clear()
 
 
 def test_a_commit_whose_answer_was_lost_is_counted_once() -> None:

@@ -110,6 +110,14 @@ def test_a_surface_equals_the_one_read_from_its_definition() -> None:
         Surface.from_dict({"name": "home", "items": ["a"]})
 
 
+def test_personalized_treatment_has_no_utility() -> None:
+    """Finding 9: a surface refuses a utility that it would ignore; stored ones are read without it."""
+    with pytest.raises(InvalidInputError, match=r"^utility must be left out under personalized treatment"):
+        a_surface(utility="nash")
+    stored = json.dumps({**a_surface().to_dict(), "utility": "nash"})
+    assert Surface.from_definition(stored) == a_surface()
+
+
 def test_every_setting_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "engine.md").read_text(encoding="utf-8")
     for setting in a_surface().to_dict():

@@ -134,10 +134,11 @@ def test_surfaces_that_cannot_be_read_do_not_prevent_a_start(
         wait_until(lambda: engine.sync_errors == {})
     finally:
         engine.close()
-    assert [(record.message, record.surface) for record in caplog.records] == [
+    assert [(record.message.partition(":")[0], record.surface) for record in caplog.records] == [
         ("surface out of sync with the store", "dropped"),
         ("surface out of sync with the store", "newer"),
     ]
+    assert all(record.message.endswith(f": {record.error}") for record in caplog.records)
 
 
 def test_a_definition_that_cannot_be_read_delays_no_other(

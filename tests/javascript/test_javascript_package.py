@@ -19,7 +19,8 @@ import { BanditRank, BanditRankError, type FeedbackStatus, type Ranking } from "
 
 declare function show(...values: unknown[]): void;
 
-const options = { apiKey: "br_", timeoutMs: 300, defaultOrder: ["a"] };
+const onDefault = (message: string, error: unknown) => show(message, error);
+const options = { apiKey: "br_", timeoutMs: 300, defaultOrder: ["a"], onDefault };
 const client = new BanditRank({ url: "https://s.example", ...options });
 const ranking: Ranking = await client.rank("ads", "new", {
   candidates: ["a", "b"], exclude: ["c"], pinned: { 1: "a" }, visitor: "v", defaultOrder: ["b"],
@@ -31,7 +32,8 @@ if (ranking.isDefault) {
 } else {
   const id: string = ranking.id;
   const expiresAt: Date = ranking.expiresAt;
-  show(id, expiresAt);
+  const ignored: string[] | undefined = ranking.ignored;
+  show(id, expiresAt, ignored);
 }
 const feedback = { clicked: items[0], reward: 0.5, final: true };
 const status: FeedbackStatus = await client.feedback(ranking, feedback);

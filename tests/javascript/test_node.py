@@ -83,8 +83,9 @@ def test_options_restrict_a_ranking_and_keep_a_visitor_in_its_arm(
         for (const visitor of given.visitors)
           for (const userType of ["new", "old"])
             rankings.push(await client.rank("shelf", userType, { ...options, visitor }));
-        const only = await client.rank("shelf", "new", { candidates: ["a"] }).catch((error) => error);
-        print({ rankings, only });
+        const { error: only } = await client.rank("shelf", "new", { candidates: ["a"] });
+        const stale = await client.rank("shelf", "new", { candidates: ["a", "b", "z"], exclude: ["y"] });
+        print({ rankings, only, stale });
         """,
         url=running_service.address,
         key=keys["rank"],
@@ -98,32 +99,46 @@ def test_options_restrict_a_ranking_and_keep_a_visitor_in_its_arm(
     ]
     assert set(arms_of_visitors) == {("policy", "policy"), ("hold-out", "hold-out")}
     assert (printed["only"]["status"], printed["only"]["field"]) == (422, "candidates")
+    assert (sorted(printed["stale"]["items"]), printed["stale"]["ignored"]) == (["a", "b"], ["z", "y"])
     explained = running_service.ask("GET", f"/v1/rankings/{rankings[0]['id']}", headers=headers).json()
     assert (explained["candidates"], explained["pinned"]) == (["b", "c"], {"2": "e"})
 
 
-def test_errors_of_the_caller_reject_with_problem_details(
+def test_refused_requests_are_answered_with_the_default_order_and_reported(
     service: tuple[Running, dict[str, str]], tmp_path: Path
 ) -> None:
+    """Finding 12: any failure, 4xx included, returns the default order and is reported."""
     running_service, keys = service
-    unknown_surface, unknown_type, invalid, no_key = run_node(
+    printed = run_node(
         tmp_path,
         """
-        const settings = { url: given.url, defaultOrder: ["a"], timeoutMs: 300_000 };
+        const reports = [];
+        const onDefault = (...report) => reports.push(report);
+        const settings = { url: given.url, defaultOrder: ["a"], timeoutMs: 300_000, onDefault };
         const client = new BanditRank({ ...settings, apiKey: given.key });
-        const errors = await Promise.all([
-          client.rank("../ads", "new"),
-          client.rank("ads", "nwe"),
-          client.feedback({ id: "" }),
-          new BanditRank(settings).rank("ads", "new"),
-        ].map((sent) => sent.catch((error) => ({ ...error, isOurs: error instanceof BanditRankError }))));
-        print(errors);
+        const rankings = [
+          await client.rank("../ads", "new"),
+          await client.rank("ads", "nwe"),
+          await new BanditRank(settings).rank("ads", "new"),
+        ];
+        const refused = await client.feedback({ id: "" }).catch((error) => error);
+        const errors = [...rankings.map(({ error }) => error), refused];
+        const described = errors.map((error) => ({ ...error, isOurs: error instanceof BanditRankError }));
+        const areReported = reports.map(([message, error], i) => [message, error === errors[i]]);
+        print({ described, areReported, rankings });
         """,
         url=running_service.address,
         key=keys["all"],
     )
-    errors = (unknown_surface, unknown_type, invalid, no_key)
-    assert [error["status"] for error in errors] == [404, 422, 422, 401]
+    errors = printed["described"]
+    unknown_surface, unknown_type, *_ = errors
+    assert [error["status"] for error in errors] == [404, 422, 401, 422]
+    assert [(each["id"], each["items"], each["isDefault"]) for each in printed["rankings"]] == [
+        (None, ["a"], True)
+    ] * 3
+    assert printed["areReported"] == [
+        [f"default ranking: {surface}", True] for surface in ("../ads", "ads", "ads")
+    ]
     assert unknown_surface["type"] == "urn:banditrank:problem:unknown-surface"
     assert unknown_type["field"] == "user_type"
     assert "did you mean new?" in unknown_type["detail"]
@@ -141,9 +156,16 @@ def test_errors_of_the_caller_reject_with_problem_details(
         "[]",  # never
         "[200, '<h1>Welcome</h1>']",
         "[200, {hello: 'world'}]",
+        *(f"[{status}, {{detail: 'no'}}]" for status in (304, 401, 404, 422)),
+        "[200, null]",
+        "[200, {id: 5, items: ['a']}]",
+        "[200, {id: '1', items: 'ab'}]",
+        "[200, {id: '1', items: [{}]}]",
+        '[200, \'{"id": "1", "items": [\']',
     ],
 )
-def test_the_default_order_is_returned_while_the_service_is_away(answer: str, tmp_path: Path) -> None:
+def test_the_default_order_is_returned_on_every_failure(answer: str, tmp_path: Path) -> None:
+    """Finding 12: the default order is shown on every failure."""
     is_silent = answer == "[]"
     timeout_ms = 200 if is_silent else 300_000
     printed = run_node(
@@ -165,6 +187,35 @@ def test_the_default_order_is_returned_while_the_service_is_away(answer: str, tm
     assert printed == {**expected, "status": "ignored"}
 
 
+def test_a_default_ranking_is_returned_whatever_the_caller_and_its_callback_do(tmp_path: Path) -> None:
+    """Finding 12: no failure before or after the request rejects."""
+    printed = run_node(
+        tmp_path,
+        """
+        const warnings = [];
+        console.warn = (message, error) => warnings.push([message, error.name]);
+        const settings = { url: "http://127.0.0.1:" + given.port, defaultOrder: ["a", "b"] };
+        const client = new BanditRank(settings);
+        const throwing = new BanditRank({ ...settings, onDefault: () => { throw new Error("no"); } });
+        const rejecting = new BanditRank({ ...settings, onDefault: async () => { throw new Error("no"); } });
+        const circular = {};
+        circular.self = circular;
+        const rankings = [
+          await client.rank("\\ud800", "new"),
+          await client.rank("ads", "new", { candidates: null, exclude: null, pinned: null }),
+          await client.rank("ads", "new", { circular }),
+          await throwing.rank("ads", "new"),
+          await rejecting.rank("ads", "new"),
+        ];
+        print({ items: rankings.map(({ items }) => items), warnings });
+        """,
+        port=free_port(),
+    )
+    assert printed["items"] == [["a", "b"]] * 5
+    names = [name for _, name in printed["warnings"]]
+    assert names == ["URIError", "TypeError", "TypeError"]
+
+
 def test_an_unreachable_port_leads_to_a_default_ranking(tmp_path: Path) -> None:
     printed = run_node(
         tmp_path,
@@ -175,6 +226,21 @@ def test_an_unreachable_port_leads_to_a_default_ranking(tmp_path: Path) -> None:
         url=f"http://127.0.0.1:{free_port()}",
     )
     assert [(one["items"], one["isDefault"]) for one in printed] == [([], True), (["c"], True)]
+
+
+def test_a_stored_order_may_be_missing(tmp_path: Path) -> None:
+    """Finding 12: an order of null, as an empty sessionStorage has it, is that of the client, or none."""
+    printed = run_node(
+        tmp_path,
+        """
+        const stored = JSON.parse("null");
+        const client = new BanditRank({ url: given.url, defaultOrder: ["a"] });
+        const bare = new BanditRank({ url: given.url, defaultOrder: stored });
+        print([await client.rank("ads", "new", { defaultOrder: stored }), await bare.rank("ads", "new")]);
+        """,
+        url=f"http://127.0.0.1:{free_port()}",
+    )
+    assert [ranking["items"] for ranking in printed] == [["a"], []]
 
 
 def test_options_are_sent_with_the_key(tmp_path: Path) -> None:

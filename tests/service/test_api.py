@@ -163,6 +163,7 @@ def test_an_error_in_a_batch_affects_one_feedback(
 
 
 def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
+    """Finding 9: a surface that becomes personalized has no utility, and refuses one."""
     assert problem(service, "POST", "/v1/surfaces", ADS, status=409, kind="already-exists")
     changed = service.ask(
         "PATCH", "/v1/surfaces/ads", {"policy": "ucb-rank", "user_types": ["new", "old", "staff"]}
@@ -174,6 +175,13 @@ def test_surfaces_are_created_changed_and_deleted(service: Running) -> None:
         service, "PATCH", "/v1/surfaces/ads", {"user_types": ["old"]}, status=422, kind="invalid"
     )
     assert "must start with the present ones, in order" in detail
+    for settings, utility in (
+        ({"treatment": "equal", "utility": "nash"}, "nash"),
+        ({"treatment": "personalized"}, "utilitarian"),
+    ):
+        assert service.ask("PATCH", "/v1/surfaces/ads", settings).json()["utility"] == utility
+    detail = problem(service, "PATCH", "/v1/surfaces/ads", {"utility": "nash"}, status=422, kind="invalid")
+    assert "utility must be left out under personalized treatment" in detail
     assert service.ask("DELETE", "/v1/surfaces/ads").status_code == 204
     assert service.ask("GET", "/v1/surfaces").json() == {"surfaces": [], "is_loading": False}
     problem(service, "GET", "/v1/surfaces/ads", status=404, kind="unknown-surface")

@@ -108,6 +108,15 @@ def test_errors_name_the_source(variables: dict[str, str], message: str) -> None
         loaded({f"BANDITRANK_{name}": text for name, text in variables.items()})
 
 
+@pytest.mark.parametrize(
+    "content", [b'store = "\xff"', b"\xff = 1", b"port = " + b"9" * 5000, b"port = " + b"[" * 5000]
+)
+def test_a_damaged_file_is_one_line(content: bytes, capsys: pytest.CaptureFixture) -> None:
+    """Finding 14: bytes, digits and brackets of a file are no traceback."""
+    Path("bad.toml").write_bytes(content)
+    check_refusal(capsys, ["serve", "--config", "bad.toml"], r"--config must be a TOML file \(.*\), got 'bad")
+
+
 def test_errors_of_the_running_service_name_the_source() -> None:
     with (
         pytest.raises(InvalidInputError, match=r"^BANDITRANK_PORT must be free"),

@@ -9,6 +9,7 @@ from helpers.command_line import check_refusal
 from helpers.running_service import running
 
 from banditrank.errors import InvalidInputError
+from banditrank.service._application import ROUTES
 from banditrank.service._cors import check_origins, is_allowed
 from banditrank.service._settings import Settings
 
@@ -23,6 +24,24 @@ def test_there_are_no_cors_headers_by_default() -> None:
     assert not [name for name in answer.headers if name.startswith("access-control")]
     assert preflight.status_code == 405
     assert not [name for name in preflight.headers if name.startswith("access-control")]
+
+
+def test_every_method_of_the_api_is_allowed() -> None:
+    """Finding 15: a preflight response lists the methods of all routes, PUT among them."""
+    with running(allow_origins=[SHOP]) as service:
+        answers = [
+            service.ask("OPTIONS", path, headers={"origin": SHOP, "access-control-request-method": method})
+            for path, methods in service.ask("GET", "/openapi.json").json()["paths"].items()
+            for method in map(str.upper, methods)
+        ]
+        synced = service.ask("PUT", "/v1/surfaces/ads/items", {"items": ["a"]}, headers={"origin": SHOP})
+    allowed = {answer.headers["access-control-allow-methods"] for answer in answers}
+    assert (
+        allowed
+        == {", ".join(sorted({route.method for route in ROUTES}))}
+        == {"DELETE, GET, PATCH, POST, PUT"}
+    )
+    assert synced.headers["access-control-allow-origin"] == SHOP
 
 
 def test_an_allowed_origin_gets_cors_headers() -> None:

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import httpx
@@ -12,9 +13,12 @@ import pytest
 from helpers.live import MAX_WAIT_SECONDS, wait_until
 from helpers.running_service import Running, running
 
-from banditrank.dashboard._document_schemas import HealthCheckDocument
+from banditrank.dashboard._assessment import Assessment
+from banditrank.dashboard._document_schemas import CountsDocument, HealthCheckDocument
+from banditrank.dashboard._documents import UNKNOWN_ESTIMATES
 from banditrank.dashboard._duty_cycle import DutyCycle
 from banditrank.engine._api_keys import create_key
+from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.service import _dashboard_cache as dashboard_cache
 from banditrank.service import _dashboard_routes as dashboard_routes
 from banditrank.service import _http_protocol as http_protocol
@@ -30,6 +34,7 @@ def _fast_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("STATE_SECONDS", "HEARTBEAT_SECONDS", "_TICK_SECONDS"):
         monkeypatch.setattr(dashboard_routes, name, getattr(dashboard_routes, name) / 10)
     monkeypatch.setattr(dashboard_cache, "_MAX_SERIES_AGE_SECONDS", 0.09)
+    monkeypatch.setattr(dashboard_cache, "_ESTIMATES_WAIT_SECONDS", MAX_WAIT_SECONDS)
     monkeypatch.setattr(http_protocol, "_SHUTDOWN_STALL_SECONDS", 0.2)
 
 
@@ -127,6 +132,7 @@ def test_the_etag_changes_only_with_the_content(service: Running, monkeypatch: p
     def made_again() -> None:
         for cache in service.application.dashboard_cache._caches.values():
             cache.duty_cycle = DutyCycle(1.0)
+            cache.counts_read_at = 0.0
 
     play(service, 4)
     wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
@@ -251,7 +257,7 @@ def test_a_client_that_does_not_read_does_not_delay_shutdown(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def endless(*_: object) -> EncodedDashboard:
-        return EncodedDashboard(b"x" * 100_000_000, b"tag")
+        return EncodedDashboard(b"x" * 100_000_000, b"{}", b"tag", b"tag")
 
     monkeypatch.setattr(DashboardCache, "dashboard", endless)
     with socket.socket() as client, running() as service:
@@ -338,6 +344,74 @@ def test_access_without_keys_is_unlimited(service: Running) -> None:
     assert not access["keys_required"]
     assert access["rights"] == ["rank", "read", "administer"]
     assert access["surfaces"] is None
+
+
+@contextmanager
+def slow_estimates(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Yield an event without which no estimates are computed; documents do not wait for them meanwhile."""
+    may_end = threading.Event()
+    assess = dashboard_cache.assess
+
+    def wait_and_assess(known: SurfaceCounts) -> Assessment:
+        may_end.wait(MAX_WAIT_SECONDS)
+        return assess(known)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dashboard_cache, "assess", wait_and_assess)
+        patched.setattr(dashboard_cache, "_ESTIMATES_WAIT_SECONDS", 0.0)
+        patched.setattr(dashboard_cache, "_MAX_COUNTS_AGE_SECONDS", 0.0)
+        try:
+            yield may_end
+        finally:
+            may_end.set()
+
+
+def test_counts_do_not_wait_for_estimates(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 13: while estimates are computed or compiled, documents and streams have the latest counts."""
+
+    def dashboard() -> dict:
+        return service.ask("GET", "/v1/surfaces/ads/dashboard").json()
+
+    with slow_estimates(monkeypatch) as may_end:
+        play(service, 1)
+        client = Listening(service)
+        wait_until(lambda: client.of("state"))
+        play(service, 7)
+        wait_until(lambda: dashboard()["rounds"] == 8)
+        document = dashboard()
+        assert sum(document["last_hour"]["visits"]) == 8
+        assert document["estimated_from"] is None
+        assert {document[name] for name in UNKNOWN_ESTIMATES} == {None}
+        wait_until(lambda: client.of("counts") and client.of("counts")[-1]["rounds"] == 8)
+        assert set(client.of("counts")[0]) == set(CountsDocument.__annotations__)
+        may_end.set()
+        wait_until(lambda: dashboard()["estimated_from"] is not None)
+        wait_until(lambda: client.of("state")[-1]["items"] is not None)
+    wait_until(lambda: dashboard()["estimated_from"]["rounds"] == 8)
+    client.leave()
+
+
+def test_old_estimates_say_what_they_are_of(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 13: a document has the latest estimates with their counts, unless the surface was changed."""
+
+    def dashboard() -> dict:
+        return service.ask("GET", "/v1/surfaces/ads/dashboard").json()
+
+    play(service, 3)
+    wait_until(lambda: (dashboard()["estimated_from"] or {}).get("rounds") == 3)
+    with slow_estimates(monkeypatch):
+        play(service, 4)
+        wait_until(lambda: dashboard()["rounds"] == 7)
+        old = dashboard()
+        assert (old["version"], old["estimated_from"]["version"]) == (7, 3)
+        assert old["estimated_from"]["at"] <= old["as_of"]
+        assert sum(map(sum, (row[0] for row in old["displays"]))) == 3
+        service.ask("POST", "/v1/surfaces/ads/items", {"items": ["d"]})
+        changed = dashboard()
+        assert changed["surface"]["items"][-1] == "d"
+        assert changed["estimated_from"] is None
+        assert changed["items"] is None
+    wait_until(lambda: len((dashboard()["items"] or [[]])[0]) == 4)
 
 
 def test_ten_dashboards_share_one_assessment(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def test_store_sync_age(monitored: Monitored, seconds: float, status: str) -> No
         ([("feedback", 200, 0.001)] * 95 + [("feedback", 409, 0.001)] * 5, "Refused", "5.0%", "warn"),
         ([("feedback", 404, 0.001)], "Refused", "100.0%", "bad"),
         ([("rankBatch", 422, 0.001)], "Refused", "100.0%", "bad"),
-        ([("surfaces", 404, 0.001)], "Refused", "0.0%", "ok"),
+        ([("surfaces", 404, 0.001)], "Refused", "none", "ok"),
         ([("readiness", 503, 0.001)], "Failed", "1", "warn"),
         ([("rank", 500, 0.001)] * 11, "Failed", "11", "bad"),
     ],
@@ -106,7 +106,19 @@ def test_requests_of_the_last_minute(
     assert (monitored.checks()[check]["value"], monitored.checks()[check]["status"]) == (value, status)
     monitored.pass_minutes(2)
     assert monitored.checks()[check]["status"] == "ok"  # it is over
-    assert max(monitored.checks()[check]["last_hour"], default=0.0) > 0 or value in ("none", "0.0%")
+    measured = [each for each in monitored.checks()[check]["last_hour"] if each is not None]
+    assert max(measured, default=0.0) > 0 or value == "none"
+
+
+def test_what_was_not_measured_is_not_zero(monitored: Monitored) -> None:
+    """Finding 13: without requests there is neither a latency nor a share of refused ones."""
+    monitored.pass_minutes(2)
+    checks = monitored.checks()
+    for name in ("Latency", "Refused", "Unreported"):
+        assert (checks[name]["value"], checks[name]["status"]) == ("none", "ok")
+        assert set(checks[name]["last_hour"]) == {None}
+    monitored.metrics.record_request("rank", 200, 0.001)
+    assert monitored.checks()["Refused"]["value"] == "0.0%"
 
 
 def test_dropped_impressions(monitored: Monitored) -> None:

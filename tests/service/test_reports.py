@@ -37,12 +37,16 @@ def test_estimates_have_intervals(service: Running, rounds: int) -> None:
     assert report["rounds"] == rounds
     for user_type in report["user_types"]:
         assert math.isclose(sum(position["estimate"] for position in user_type["positions"]), 1)
-        for estimate in (*user_type["positions"], *user_type["items"]):
+        shown = [each for each in user_type["items"] if each["displays"]]
+        for estimate in (*user_type["positions"], *shown):
             assert 0 <= estimate["low"] <= estimate["estimate"] <= estimate["high"] <= 1
+        for each in user_type["items"]:
+            assert (each["estimate"] is None) == (each not in shown)
     if rounds:
         for user_type in report["user_types"]:
-            a, *others = user_type["items"]
-            assert a["estimate"] > 0 == max(other["estimate"] for other in others)
+            a, *others = [each for each in user_type["items"] if each["displays"]]
+            assert (a["item"], max(each["estimate"] for each in others)) == ("a", 0)
+            assert a["estimate"] > 0
 
 
 def test_limits_of_levels_are_those_of_the_openapi_document(service: Running) -> None:

@@ -52,7 +52,7 @@ def test_failures_are_logged_with_the_id_and_without_details_for_the_client(
         (record,) = [
             one for one in caplog.records if vars(one).get("request_id") == answer.headers["x-request-id"]
         ]
-        assert record.message == "request failed"
+        assert record.message.startswith("request failed: the store is down")
         assert "the store is down" in vars(record)["error"]
 
 

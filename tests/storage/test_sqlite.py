@@ -15,7 +15,7 @@ import pytest
 from banditrank.errors import InvalidInputError, StoreError, StoreUnavailableError
 from banditrank.storage._factory import open_store
 from banditrank.storage._records import CommitStatus, Event
-from banditrank.storage._sqlite import SqliteStore
+from banditrank.storage._sqlite import SqliteStore, _to_qmark
 from banditrank.testing._store_events import CLICK, read_rounds, shown
 
 HOLD_THE_LOCK = """
@@ -148,6 +148,19 @@ def test_a_batch_is_removed_once_all_its_impressions_have_outcomes(tmp_path: Pat
         store.commit([Event(shown(surface, 4), CLICK)])
         assert store.pending_impressions(surface, since_ms=0, until_ms=5000) == []
         assert store._read("SELECT count(*) FROM shown") == [(0,)]
+
+
+def test_outcomes_of_batches_of_any_size_take_few_statements(tmp_path: Path) -> None:
+    """Finding 17: connections cache statements, so that their number must not grow with the batch sizes."""
+    with SqliteStore(tmp_path / "store.db") as store:
+        surface = store.create_surface("home", "{}").surface_id
+        for size in range(1, 41):
+            store.commit([Event(shown(surface, 100 * size + number), None) for number in range(size)])
+        store.commit([Event(shown(surface, 100 * size), CLICK) for size in range(1, 41)])
+        _to_qmark.cache_clear()
+        expected = [shown(surface, 100 * size + each) for size in range(1, 41) for each in range(1, size)]
+        assert store.pending_impressions(surface, since_ms=0, until_ms=5000) == expected
+        assert _to_qmark.cache_info().currsize <= 7 + 2  # for up to 64 keys, and two of other kinds
 
 
 CHECK_ON_A_FULL_DISK = """

@@ -19,7 +19,7 @@ class EstimatedValue:
 
     user_type: str
     name: str  # of the position or item, such as "position 1"
-    estimate: float
+    estimate: float | None  # None for an item that the type was never shown
     low: float
     high: float
     true_value: float

@@ -100,9 +100,10 @@ class AsyncClient:
         user_type
             User type of the user.
         candidates
-            Items that may be shown; all active items by default.
+            Items that may be shown; all active items by default. Retired and unknown ones are ignored, and
+            named in the ranking.
         exclude
-            Items that must not be shown.
+            Items that must not be shown; retired and unknown ones are ignored likewise.
         pinned
             Items that must be shown, by position: 1 is the first. They need not be candidates.
         default_order

@@ -58,7 +58,7 @@ def rank(surface: str, user_type: str, **options: Any) -> ApiCall[list[ShownRank
     return ApiCall(
         "POST",
         path,
-        lambda response: [_parse_ranking(response)],
+        lambda response: _parse_rankings(dict(response) | {"rankings": [response]}),
         body,
         is_retryable=False,
         retry_statuses=(503,),
@@ -242,23 +242,32 @@ def _segment(field: str, name: str) -> str:
     return quote(name, safe="")
 
 
-def _parse_ranking(response: Any) -> ShownRanking:
-    """Return the ranking of a response.
+def _parse_rankings(response: Any) -> list[ShownRanking]:
+    """Return the rankings of a response to `rank_batch`.
 
     Raises
     ------
     KeyError, TypeError, ValueError
-        If the response is not a ranking.
+        If they are not rankings.
     """
-    expires_at = datetime.fromisoformat(response["expires_at"])
-    ranking_id, items = response["id"], response["items"]
-    if not isinstance(items, list) or not all(isinstance(one, str) for one in (ranking_id, *items)):
-        raise TypeError("a ranking has an id and a list of names")
-    return ShownRanking(ranking_id, tuple(items), expires_at, arm=response.get("arm"))
+    rankings = response["rankings"]
+    ignored = _names(response.get("ignored", []))  # an older service sends none
+    return [
+        ShownRanking(
+            _names([ranking["id"]])[0],
+            _names(ranking["items"]),
+            datetime.fromisoformat(ranking["expires_at"]),
+            arm=ranking.get("arm"),
+            ignored=ignored,
+        )
+        for ranking in rankings
+    ]
 
 
-def _parse_rankings(response: Any) -> list[ShownRanking]:
-    return [_parse_ranking(ranking) for ranking in response["rankings"]]
+def _names(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise TypeError("a ranking has an id and lists of names")
+    return tuple(value)
 
 
 def _parse_feedback_results(response: Any) -> list[str | Exception]:

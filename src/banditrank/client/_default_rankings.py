@@ -111,7 +111,8 @@ class DefaultRankings:
             known = [self._known.get((surface, user_type)) for user_type in user_types]
         if is_first:
             reason = one_line(error) or "the service did not respond in time"
-            logger.warning("default ranking returned", extra={"surface": surface, "error": reason})
+            fields = {"surface": surface, "error": reason}
+            logger.warning("default ranking returned: %s", reason, extra=fields)
         now = datetime.now(UTC)
         return [
             ShownRanking("", _default_items(one, default_order, options), now, is_default=True)

@@ -59,12 +59,16 @@ class PositionDocument(IntervalDocument):
     true_value: NotRequired[float]
 
 
-class ItemDocument(IntervalDocument):
+class ItemDocument(TypedDict):
     """Probability that users of a type click an item that they look at.
 
+    estimate is null for an item that the type was never shown; low and high are the ends of the interval.
     expected_looks is the expected number of looks, clicks the sum of rewards.
     """
 
+    estimate: float | None
+    low: float
+    high: float
     true_value: NotRequired[float]
     expected_looks: float
     clicks: float
@@ -115,15 +119,16 @@ class BestRankingDocument(TypedDict):
 class ImpressionDocument(TypedDict):
     """An impression that this process issued.
 
-    reason compares it with the best ranking at that time, explored_items are its items that were not in that
-    one, and clicked are the clicked items. arm is the arm of the surface's experiment, if there was one.
+    reason compares it with the best ranking at that time, null if that was not known, explored_items are its
+    items that were not in that one, and clicked are the clicked items. arm is the arm of the surface's
+    experiment, if there was one.
     """
 
     id: str
     at: str
     user_type: int
     ranking: list[int]
-    reason: RankingComparison
+    reason: RankingComparison | None
     explored_items: list[int]
     feedback: FeedbackState
     clicked: list[int]
@@ -203,18 +208,28 @@ class LastHourDocument(TypedDict):
     other_order: float | None
 
 
-class DashboardDocument(TypedDict):
-    """All data of a surface's dashboard except the time series.
+class EstimatesBasisDocument(TypedDict):
+    """The counts that estimates were computed from: when they were the latest, their version and rounds."""
 
-    started_at is the start of the first bucket of the time series. optimum and random are the values of the
-    best ranking and of a random order to each user type, by the problem where it is known. is_optimum_exact
-    is whether the optimum is over all rankings; otherwise it is the value of the best known one. compiling
-    is the surface whose code the service compiles, null if it compiles none.
+    at: str
+    version: int
+    rounds: int
+
+
+class CountsDocument(TypedDict):
+    """What is known of a surface at once, without estimates.
+
+    version and rounds are those of the latest counts, and estimated_from is the basis of the latest
+    estimates, null if there are none of the present definition yet. started_at is the start of the first
+    bucket of the time series. compiling is the surface whose code the service compiles, and
+    compiling_seconds for how long it has; null if it compiles none.
     """
 
     surface: SurfaceDocument
     as_of: str
     compiling: CompilingState | None
+    compiling_seconds: float | None
+    estimated_from: EstimatesBasisDocument | None
     counts_age_seconds: float
     version: int
     rounds: int
@@ -222,18 +237,32 @@ class DashboardDocument(TypedDict):
     has_true_values: bool
     started_at: str | None
     last_hour: LastHourDocument
-    arrival_rates: list[float]
-    optimum: list[IntervalDocument]
-    is_optimum_exact: bool
-    random: list[float]
-    best_rankings: list[BestRankingDocument]
     latest_rankings: list[ImpressionDocument]
-    positions: list[list[PositionDocument]]
-    items: list[list[ItemDocument]]
-    treatments: list[TreatmentDocument]
-    lottery: LotteryDocument | None
-    displays: list[list[list[int]]]
     health: list[HealthCheckDocument]
+
+
+class EstimatesDocument(TypedDict):
+    """What is computed from the counts, null until it is.
+
+    optimum and random are the values of the best ranking and of a random order to each user type, by the
+    problem where it is known. is_optimum_exact is whether the optimum is over all rankings; otherwise it is
+    the value of the best known one.
+    """
+
+    arrival_rates: list[float] | None
+    optimum: list[IntervalDocument] | None
+    is_optimum_exact: bool | None
+    random: list[float] | None
+    best_rankings: list[BestRankingDocument] | None
+    positions: list[list[PositionDocument]] | None
+    items: list[list[ItemDocument]] | None
+    treatments: list[TreatmentDocument] | None
+    lottery: LotteryDocument | None
+    displays: list[list[list[int]]] | None
+
+
+class DashboardDocument(CountsDocument, EstimatesDocument):
+    """All data of a surface's dashboard except the time series: what is known at once, and estimates."""
 
 
 class AnnotationDocument(TypedDict):

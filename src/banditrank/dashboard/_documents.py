@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import isnan
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from banditrank.dashboard._assessment import CONFIDENCE_LEVEL, AssessedRanking, 
 from banditrank.dashboard._document_schemas import (
     BestRankingDocument,
     CompilingState,
-    DashboardDocument,
+    CountsDocument,
+    EstimatesBasisDocument,
+    EstimatesDocument,
     HealthCheckDocument,
     IntervalDocument,
     ItemDocument,
@@ -32,23 +34,90 @@ from banditrank.dashboard._surface_problem import SurfaceProblem
 from banditrank.dashboard._time_buckets import MAX_BUCKETS
 from banditrank.dashboard._time_series import Annotation, ClosedBuckets
 from banditrank.engine._surface import Surface
+from banditrank.engine._surface_runtime import SurfaceRuntime
 
 ItemNumbers = NDArray[np.intp]
 Table = TypeVar("Table", NDArray[np.float64], NDArray[np.int64])
 
 
-def dashboard_document(
-    assessment: Assessment,
-    problem: SurfaceProblem | None,
+UNKNOWN_ESTIMATES: EstimatesDocument = {
+    "arrival_rates": None,
+    "optimum": None,
+    "is_optimum_exact": None,
+    "random": None,
+    "best_rankings": None,
+    "positions": None,
+    "items": None,
+    "treatments": None,
+    "lottery": None,
+    "displays": None,
+}
+"""The estimates of a surface before any are computed."""
+
+
+class Compiling(NamedTuple):
+    """The surface whose code is being compiled, and for how long."""
+
+    surface: CompilingState
+    seconds: float
+
+
+def counts_document(
+    runtime: SurfaceRuntime,
     recent: RecentImpressions,
     last_hour: tuple[float | None, HourTotals],
     health: list[HealthCheckDocument],
     *,
     now: float,
-    counts_age: float,
-    compiling: CompilingState | None = None,
-) -> DashboardDocument:
-    """Return the document of a surface, without its time series.
+    has_true_values: bool = False,
+    estimated_from: EstimatesBasisDocument | None = None,
+    compiling: Compiling | None = None,
+) -> CountsDocument:
+    """Return what is known of a surface at once; nothing is estimated, or compiled.
+
+    Parameters
+    ----------
+    runtime
+        The surface.
+    recent
+        The latest impressions.
+    last_hour
+        Start of the time series in seconds since 1970, and totals of the last hour.
+    health
+        Health checks of the service.
+    now
+        Seconds since 1970.
+    has_true_values
+        Whether users are simulated by a known problem.
+    estimated_from
+        Basis of the estimates in the same document, None if they are not known.
+    compiling
+        The surface whose code is being compiled, None if there is none.
+    """
+    surface = runtime.surface
+    start, totals = last_hour
+    return {
+        "surface": _surface(surface),
+        "as_of": format_timestamp(now),
+        "compiling": None if compiling is None else compiling.surface,
+        "compiling_seconds": None if compiling is None else round(compiling.seconds, 1),
+        "estimated_from": estimated_from,
+        "counts_age_seconds": round(runtime.staleness_seconds, 3),
+        "version": runtime.version,
+        "rounds": runtime.rounds,
+        "level": CONFIDENCE_LEVEL,
+        "has_true_values": has_true_values,
+        "started_at": None if start is None else format_timestamp(start),
+        "last_hour": _last_hour(totals, len(surface.user_types)),
+        "latest_rankings": recent.documents(now),
+        "health": health,
+    }
+
+
+def estimates_document(
+    assessment: Assessment, problem: SurfaceProblem | None, recent: RecentImpressions
+) -> EstimatesDocument:
+    """Return the estimates of a surface.
 
     Parameters
     ----------
@@ -58,48 +127,31 @@ def dashboard_document(
         The problem that simulated users act by; None for real users.
     recent
         The latest impressions.
-    last_hour
-        Start of the time series in seconds since 1970, and totals of the last hour.
-    health
-        Health checks of the service.
-    now
-        Seconds since 1970.
-    counts_age
-        Age in seconds of the counts behind rankings, as `SurfaceRuntime.staleness_seconds`.
-    compiling
-        The surface whose code is being compiled, None if there is none.
     """
-    surface, _, version, counts, _ = assessment.surface_counts
+    counts = assessment.surface_counts.counts
     has_counts = counts.rounds > 0
     optimal_values, values_at_random = assessment.optimal_values, random_values(assessment.problem)
     if problem is not None:
         optimal_values = [Interval(value, value, value) for value in problem.optimal_values.tolist()]
         values_at_random = problem.random_values
-    start, totals = last_hour
     return {
-        "surface": _surface(surface),
-        "as_of": format_timestamp(now),
-        "compiling": compiling,
-        "counts_age_seconds": round(counts_age, 3),
-        "version": version,
-        "rounds": counts.rounds,
-        "level": CONFIDENCE_LEVEL,
-        "has_true_values": problem is not None,
-        "started_at": None if start is None else format_timestamp(start),
-        "last_hour": _last_hour(totals, len(surface.user_types)),
+        "arrival_rates": [user_type.share for user_type in assessment.estimates.user_types],
         "optimum": [_interval(value) for value in optimal_values],
         "is_optimum_exact": problem is not None or assessment.is_optimum_exact,
         "random": values_at_random.tolist(),
-        "arrival_rates": [one.share for one in assessment.estimates.user_types],
         "best_rankings": _best_rankings(assessment, recent) if has_counts else [],
-        "latest_rankings": recent.documents(now),
         "positions": _positions(assessment, problem),
         "items": _items(assessment, problem),
         "treatments": _treatments(assessment, problem) if has_counts else [],
         "lottery": _lottery(assessment) if has_counts else None,
         "displays": counts.displays_by_position.astype(np.int64).tolist(),
-        "health": health,
     }
+
+
+def estimates_basis(assessment: Assessment, at: float) -> EstimatesBasisDocument:
+    """Return the basis of an assessment, of counts that were the latest at a time in seconds since 1970."""
+    counts = assessment.surface_counts
+    return {"at": format_timestamp(at), "version": counts.version, "rounds": counts.counts.rounds}
 
 
 def series_document(

@@ -27,11 +27,14 @@ class PositionEstimate:
 
 @dataclass(frozen=True, slots=True)
 class ItemEstimate:
-    """Probability that users of a type click an item that they look at."""
+    """Probability that users of a type click an item that they look at.
+
+    The estimate is None for an item that the type was never shown.
+    """
 
     item: str
     retired: bool
-    estimate: float
+    estimate: float | None
     low: float
     high: float
     displays: int
@@ -104,7 +107,10 @@ def report_estimates(surface_counts: SurfaceCounts, *, level: float = 0.95) -> E
         means = _with_intervals(estimates.item_means[i], intervals.item_means[i])
         positions = [PositionEstimate(k, *estimate) for k, estimate in enumerate(preferences, start=1)]
         items = [
-            ItemEstimate(item, item in retired, *means[j], int(displays[i][j]), rewards[i][j])
+            ItemEstimate(
+                *(item, item in retired, means[j][0] if displays[i][j] else None, *means[j][1:]),
+                *(int(displays[i][j]), rewards[i][j]),
+            )
             for j, item in enumerate(surface.items)
         ]
         user_types.append(UserTypeEstimates(name, int(counts.arrivals[i]), shares[i], positions, items))

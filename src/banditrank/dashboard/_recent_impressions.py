@@ -103,8 +103,10 @@ def _feedback_state(outcome: Outcome | None, *, has_expired: bool) -> FeedbackSt
     return "clicked" if outcome.clicks else "not-clicked"
 
 
-def _compare(items: tuple[int, ...], best: tuple[int, ...] | None) -> RankingComparison:
-    """Return how a ranking differs from the best one; in its items as long as that is unknown."""
+def _compare(items: tuple[int, ...], best: tuple[int, ...] | None) -> RankingComparison | None:
+    """Return how a ranking differs from the best one; None as long as that is unknown."""
+    if best is None:
+        return None
     if items == best:
         return "best"
-    return "order" if best is not None and set(items) == set(best) else "item"
+    return "order" if set(items) == set(best) else "item"

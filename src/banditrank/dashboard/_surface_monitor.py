@@ -209,7 +209,7 @@ class SurfaceMonitor(SurfaceObserver):
         """Find the best rankings by the latest counts; the time series compares displays with them."""
         latest = self.runtime.counts()
         surface = latest.surface
-        with self._duty_cycle:
+        with self._duty_cycle, self.runtime.compilations.track(surface.name):
             problem = estimated_problem(surface, latest.counts, max_iterations=_MAX_ITERATIONS)
             rankings = best_rankings(surface, problem)
             numbers = np.asarray(surface.active_numbers, dtype=np.intp)[rankings]

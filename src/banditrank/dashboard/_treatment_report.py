@@ -12,7 +12,6 @@ from banditrank.dashboard._lottery_report import LotteryReport, find_lottery, re
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.engine._surface import Surface
 from banditrank.model._values import best_personalized_rankings
-from banditrank.policies._base import is_equal
 from banditrank.solvers._equality import equality_report
 from banditrank.solvers._lottery.lottery import Lottery
 from banditrank.solvers._solve import solve
@@ -69,8 +68,8 @@ class TreatmentReport:
     treatment
         The surface's own treatment.
     utility
-        The utility that the equal ranking maximises: the surface's own, or the utilitarian one if its
-        treatment is personalized.
+        The utility that the equal ranking maximises: the surface's own, which is the utilitarian one under
+        personalized treatment.
     personalized_total, equal_total
         Estimated clicks per visit over all users.
     price_of_equality
@@ -125,7 +124,7 @@ def report_treatments(
     """
     surface, counts = surface_counts.surface, surface_counts.counts
     problem = estimated_problem(surface, counts)
-    utility = as_utility(surface.utility if is_equal(surface.treatment) else "utilitarian")
+    utility = as_utility(surface.utility)
     solution = solve(problem, utility, time_limit=time_limit)
     found = find_lottery(surface, problem, utility)
     lottery = None if found is None else found.lottery

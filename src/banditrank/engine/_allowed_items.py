@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditrank._checks import check_integer
+from banditrank._text import list_names
 from banditrank.engine._surface import Surface
 from banditrank.errors import InvalidInputError, UnknownNameError
 
@@ -32,6 +33,9 @@ class AllowedItems(NamedTuple):
     ) -> "AllowedItems":
         """Return the allowed items of a request.
 
+        Candidates and excluded items that are not active are ignored (see `ignored_items`): callers learn
+        of changes later than the surface. A pin is a promise to show an item, so it must be active.
+
         Parameters
         ----------
         surface
@@ -46,39 +50,47 @@ class AllowedItems(NamedTuple):
         Raises
         ------
         UnknownNameError
-            If an item is not active.
+            If a pinned item is not active.
         InvalidInputError
             If a position does not exist, an item is pinned twice or excluded, or there are too few
             candidates.
+
+        Examples
+        --------
+        >>> surface = Surface("home", items=["a", "b", "c"], n_positions=1, retired=["a"])
+        >>> AllowedItems.of(surface, candidates=["a", "b", "z"], exclude=["z"])
+        AllowedItems(candidates=(1,), pinned=())
         """
-        numbers = surface.active_item_numbers
-        excluded = {_number("exclude", item, numbers) for item in _names("exclude", exclude)}
+        excluded = _active_numbers("exclude", exclude, surface)
         pins = _pins({} if pinned is None else pinned, surface)
         for _, item in pins:
             if item in excluded:
                 raise InvalidInputError("pinned", "must not be excluded", surface.items[item])
         allowed = None
         if candidates is not None or excluded:
-            given = surface.active_items if candidates is None else candidates
-            found = {_number("candidates", item, numbers) for item in _names("candidates", given)}
-            allowed = tuple(sorted(found - excluded))
+            numbers = surface.active_numbers
+            listed = numbers if candidates is None else _active_numbers("candidates", candidates, surface)
+            allowed = tuple(sorted(set(listed) - excluded))
         made = cls(allowed, pins)
-        made._check_size(surface, "exclude" if candidates is None else "candidates")
+        made._check_size(surface, candidates, exclude)
         return made
 
-    def _check_size(self, surface: Surface, field: str) -> None:
+    def _check_size(self, surface: Surface, candidates: Sequence[str] | None, exclude: Sequence[str]) -> None:
         n_free = surface.n_positions - len(self.pinned)
         items = surface.active_numbers if self.candidates is None else self.candidates
         n_left = len(set(items) - {item for _, item in self.pinned})
         if n_left >= n_free:
             return
+        field = "exclude" if candidates is None else "candidates"
+        ignored = list(map(repr, ignored_items(surface, candidates=candidates, exclude=exclude)))
+        without = f" (ignored: {list_names(ignored)})" if ignored else ""
         if not surface.allow_short_rankings:
             n_needed = f"{n_free} item{'' if n_free == 1 else 's'}"
             rule = f"must leave at least {n_needed}, one for each position that is not pinned"
-            raise InvalidInputError(field, rule, n_left)
+            raise InvalidInputError(field, rule + without, n_left)
         n_shown = n_left + len(self.pinned)
         if n_shown == 0:
-            raise InvalidInputError(field, "must leave at least one item", 0)
+            raise InvalidInputError(field, f"must leave at least one item{without}", 0)
         last = max((position for position, _ in self.pinned), default=0)
         if last >= n_shown:
             rule = f"must be a position from 1 to {n_shown}, which candidates and pinned items fill"
@@ -169,16 +181,34 @@ class AllowedColumns(NamedTuple):
     pinned: dict[int, int]  # position to column
 
 
+def ignored_items(
+    surface: Surface, *, candidates: Sequence[str] | None = None, exclude: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the candidates and excluded items of a request that are retired or unknown.
+
+    Examples
+    --------
+    >>> surface = Surface("home", items=["a", "b", "c"], n_positions=1, retired=["a"])
+    >>> ignored_items(surface, candidates=["a", "b", "z"], exclude=["z", "c"])
+    ('a', 'z')
+    """
+    numbers = surface.active_item_numbers
+    return tuple(dict.fromkeys(item for item in (*(candidates or ()), *exclude) if item not in numbers))
+
+
+def _active_numbers(field: str, given: Iterable[str], surface: Surface) -> set[int]:
+    """Return the numbers of the named items that are active."""
+    numbers = surface.active_item_numbers
+    return {numbers[item] for item in _names(field, given) if item in numbers}
+
+
 def _names(field: str, given: Iterable[str]) -> Iterable[str]:
     if isinstance(given, str) or not isinstance(given, Sequence | frozenset | set):
         raise InvalidInputError(field, "must be a list of names", given)
+    for item in given:
+        if not isinstance(item, str):
+            raise InvalidInputError(field, "must be a list of names", item)
     return given
-
-
-def _number(field: str, item: str, numbers: Mapping[str, int]) -> int:
-    if not isinstance(item, str) or item not in numbers:
-        raise UnknownNameError(field, item, numbers)
-    return numbers[item]
 
 
 def _pins(pinned: Mapping[int, str], surface: Surface) -> tuple[tuple[int, int], ...]:
@@ -187,7 +217,9 @@ def _pins(pinned: Mapping[int, str], surface: Surface) -> tuple[tuple[int, int],
     pins: dict[int, int] = {}
     for position, item in pinned.items():
         k = check_integer(f"pinned.{position}", position, 1, surface.n_positions) - 1
-        number = _number("pinned", item, surface.active_item_numbers)
+        if not isinstance(item, str) or item not in surface.active_item_numbers:
+            raise UnknownNameError("pinned", item, surface.active_item_numbers)
+        number = surface.active_item_numbers[item]
         if number in pins.values():
             raise InvalidInputError("pinned", "must have each item once", item)
         pins[k] = number

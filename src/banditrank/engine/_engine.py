@@ -10,6 +10,7 @@ from functools import partial
 from banditrank._feedback import Feedback
 from banditrank.engine._compilations import Compilations
 from banditrank.engine._due_queue import DueQueue
+from banditrank.engine._failure_log import log_failure
 from banditrank.engine._fork_guard import FORKED, guard_against_forks
 from banditrank.engine._group_commit import Deliver, FeedbackResult, GroupCommitter
 from banditrank.engine._observers import SurfaceObserver
@@ -215,7 +216,7 @@ class Engine:
             runtime = self._registry.open(record)  # another one if it was deleted and created again
             updated = current.successor(update(current), version=runtime.version)
             new_record = record
-            if updated != current:
+            if updated.definition != current.definition:
                 runtime.compile(updated)
                 stored = self.store.update_surface(record, updated.definition)
                 if stored is None:
@@ -407,8 +408,8 @@ class Engine:
         for runtime in self.surfaces():
             try:
                 runtime.save_snapshot()
-            except StoreError:
-                logger.warning("snapshot failed", extra={"surface": runtime.surface.name})
+            except StoreError as error:
+                log_failure(logger, logging.WARNING, "snapshot failed", error, surface=runtime.surface.name)
 
     def disable(self) -> None:
         """Refuse to work: this is a copy in a forked process."""

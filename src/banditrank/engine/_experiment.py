@@ -82,7 +82,7 @@ class Arm:
     name: str
     share: float
     policy: str = "random"
-    order: tuple[str, ...] = ()
+    order: Sequence[str] = ()
     is_learned_from: bool = False
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ class SurfaceExperiment:
     """
 
     name: str
-    arms: tuple[Arm, ...]
+    arms: Sequence[Arm]
     level: float = 0.95
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from banditrank import __version__
 from banditrank._checks import check_integer, check_number
 from banditrank.engine._counts_replica import CountsReplica
-from banditrank.engine._surface import Surface
+from banditrank.engine._surface import Surface, without_unused_utility
 from banditrank.errors import InvalidInputError, UnknownNameError, UnknownSurfaceError
 from banditrank.storage._base import Store
 from banditrank.storage._cells import CELL, SQUARES, Cells, decode_cells
@@ -161,6 +161,7 @@ def read_surface(document: Any, *, name: str | None = None) -> tuple[Surface, by
     settings = document.get("surface")
     if not isinstance(settings, dict):
         raise InvalidInputError("surface", "must be an object of settings", settings)
+    settings = without_unused_utility(settings)
     surface = Surface.from_dict(settings if name is None else {**settings, "name": name})
     arms = _arm_cells(surface, document.get("arms", []))
     cells = _cells(surface, document.get("counts"))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
+from banditrank.engine._failure_log import log_failure
 from banditrank.errors import StoreError, StoreUnavailableError, describe_error, one_line
 
 _MIN_SECONDS = 1.0
@@ -76,11 +77,7 @@ class Backoff:
         self._retry_at = time.monotonic() + self._wait_seconds
         is_expected = isinstance(error, StoreError)
         if self.error is None:
-            logger.error(
-                self._failure,
-                exc_info=None if is_expected else error,
-                extra={**self._fields, "error": one_line(error)},
-            )
+            log_failure(logger, logging.ERROR, self._failure, error, **self._fields)
         self.error = one_line(error) if is_expected else describe_error(error)
         return True
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -140,6 +140,8 @@ class Surface:
         Arms that share the visits with the policy; None without an experiment.
     experiment_periods
         Codes of the arms of all experiments so far; those of the present one are added.
+    deployed_items
+        Items of the definition that a `Ranker` deployed last; set by it, not by callers, and not compared.
 
     Raises
     ------
@@ -171,31 +173,36 @@ class Surface:
     """
 
     name: str
-    items: tuple[str, ...]
+    items: Sequence[str]
     n_positions: int
-    user_types: tuple[str, ...] = ("everybody",)
+    user_types: Sequence[str] = ("everybody",)
     policy: str = "auto"
     treatment: Treatment = "personalized"
     utility: str = "utilitarian"
     coefficient: float | None = None
-    retired: tuple[str, ...] = ()
+    retired: Sequence[str] = ()
     attribution_seconds: float = 1800.0
     unreported: Unreported = "not-clicked"
     refresh_seconds: float = 0.25
     keep_seconds: float = 30 * _DAY
     click_model: RankOneClickModel = "single-look"
     allow_short_rankings: bool = False
-    guarantees: tuple[Guarantee, ...] = ()
+    guarantees: Sequence[Guarantee] = ()
     guarantees_since_version: int = 0
     experiment: SurfaceExperiment | None = None
     experiment_periods: tuple[ExperimentPeriod, ...] = ()
+    deployed_items: Sequence[str] = field(default=(), compare=False)
     compiled_policy: CompiledPolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(SURFACE_NAME, self.name):
             raise InvalidInputError("name", f"must be {SURFACE_NAME_RULE}", self.name)
-        for names, n_max in (("user_types", MAX_USER_TYPES), ("items", MAX_ITEMS), ("retired", MAX_ITEMS)):
-            n_min = 0 if names == "retired" else 1
+        for names, n_min, n_max in (
+            ("user_types", 1, MAX_USER_TYPES),
+            ("items", 1, MAX_ITEMS),
+            ("retired", 0, MAX_ITEMS),
+            ("deployed_items", 0, MAX_ITEMS),
+        ):
             object.__setattr__(self, names, _check_names(names, getattr(self, names), n_min, n_max))
         known = set(self.items)
         for name in self.retired:
@@ -356,12 +363,12 @@ class Surface:
             raise InvalidInputError("items", rule, len(catalogue))
         kept = set(catalogue)
         dropped = tuple(name for name in self.active_items if name not in kept)
-        return self._with_active(catalogue, self.retired + dropped)
+        return self._with_active(catalogue, (*self.retired, *dropped))
 
-    def _with_active(self, names: tuple[str, ...], retired: tuple[str, ...]) -> "Surface":
+    def _with_active(self, names: Sequence[str], retired: Sequence[str]) -> "Surface":
         """Return the surface with active items, and other items retired."""
         known, active = set(self.items), set(names)
-        items = self.items + tuple(name for name in names if name not in known)
+        items = (*self.items, *(name for name in names if name not in known))
         if len(items) > MAX_ITEMS:
             rule = f"must be at most {MAX_ITEMS:,}, retired ones included"
             raise InvalidInputError("items", rule, len(items))
@@ -419,7 +426,8 @@ class Surface:
             If this version cannot read it.
         """
         try:
-            return cls.from_dict(json.loads(text))
+            settings = json.loads(text)
+            return cls.from_dict(without_unused_utility(settings) if isinstance(settings, dict) else settings)
         except (UnsolvableError, ValueError, TypeError) as error:
             raise StoreError(f"surface in the store cannot be read: {one_line(error)}") from error
 
@@ -456,6 +464,18 @@ class Surface:
         if changed.experiment_periods[:n_periods] != self.experiment_periods:
             return replace(changed, experiment_periods=self.experiment_periods)
         return changed
+
+
+def without_unused_utility(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return stored settings without a utility that personalized treatment ignored in earlier versions.
+
+    Examples
+    --------
+    >>> without_unused_utility({"treatment": "personalized", "utility": "nash"})
+    {'treatment': 'personalized', 'utility': 'utilitarian'}
+    """
+    is_unused = settings.get("treatment", "personalized") == "personalized" and "utility" in settings
+    return {**settings, "utility": Surface.utility} if is_unused else settings
 
 
 def _check_names(what: str, given: Iterable[str], n_min: int, n_max: int) -> tuple[str, ...]:

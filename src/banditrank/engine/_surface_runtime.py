@@ -12,7 +12,7 @@ from banditrank._checks import check_number
 from banditrank._feedback import Feedback
 from banditrank._shown_ranking import ShownRanking
 from banditrank.counts._counts import Counts
-from banditrank.engine._allowed_items import ALL_ITEMS, AllowedItems
+from banditrank.engine._allowed_items import ALL_ITEMS, AllowedItems, ignored_items
 from banditrank.engine._compilations import Compilations
 from banditrank.engine._counts_replica import CountsReplica, SurfaceCounts
 from banditrank.engine._experiment_results import ExperimentResults, experiment_results
@@ -148,7 +148,7 @@ class SurfaceRuntime:
         Raises
         ------
         UnknownNameError
-            If the surface has no such user type or item.
+            If the surface has no such user type or pinned item.
         UnknownSurfaceError
             If the surface was deleted.
         InvalidInputError
@@ -216,8 +216,10 @@ class SurfaceRuntime:
         tracker.issued[slot] += len(impressions)
         self.observer.on_rankings(list(map(IssuedImpression, ranking_ids, impressions)), now)
         expires_at = datetime.fromtimestamp(expires_at_ms / 1000, UTC)
+        listed = {name: allowed[name] for name in ("candidates", "exclude") if name in allowed}
+        ignored = ignored_items(surface, **listed) if listed else ()
         return [
-            ShownRanking(ranking_id, one.items, expires_at, arm=arm.arm_name)
+            ShownRanking(ranking_id, one.items, expires_at, arm=arm.arm_name, ignored=ignored)
             for ranking_id, one, arm in zip(ranking_ids, prepared, arms, strict=True)
         ]
 
@@ -310,6 +312,11 @@ class SurfaceRuntime:
     def surface(self) -> Surface:
         """Current definition."""
         return self._current.surface
+
+    @property
+    def compilations(self) -> Compilations:
+        """Tracks the compilation of code for surfaces."""
+        return self._compilations
 
     @property
     def user_type_numbers(self) -> Mapping[str, int]:

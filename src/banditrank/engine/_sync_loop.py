@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 
 from banditrank.engine._due_queue import DueQueue
+from banditrank.engine._failure_log import log_failure
 from banditrank.engine._periodic_task import Backoff
 from banditrank.engine._surface_registry import SurfaceRegistry
 from banditrank.engine._surface_runtime import SurfaceRuntime
-from banditrank.errors import StoreError, StoreUnavailableError, one_line
+from banditrank.errors import StoreUnavailableError
 from banditrank.storage._base import Store
 from banditrank.storage._records import SurfaceRecord, Versions
 
@@ -171,14 +172,9 @@ class SyncLoop:
                     self._sync()
                     self.last_sync = time.monotonic()
                     is_failing = False
-                except Exception as error:  # the next attempt may succeed
+                except Exception as error:  # noqa: BLE001 - the next attempt may succeed
                     if not is_failing:
-                        is_expected = isinstance(error, StoreError)
-                        logger.warning(
-                            "store sync failed",
-                            exc_info=not is_expected,
-                            extra={"error": one_line(error)},
-                        )
+                        log_failure(logger, logging.WARNING, "store sync failed", error)
                     is_failing = True
             if abs(self._clock() - time.monotonic() - offset) >= _CLOCK_STEP_SECONDS:
                 offset = self._clock() - time.monotonic()

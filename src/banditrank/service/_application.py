@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from banditrank.dashboard._surface_monitor import SurfaceMonitors
 from banditrank.engine._engine import Engine
+from banditrank.engine._failure_log import log_failure
 from banditrank.engine._group_commit import CommitCallback, CommitOutcome, run_callbacks
 from banditrank.engine._surface_name import SURFACE_NAME
 from banditrank.engine._surface_runtime import SurfaceRuntime
@@ -143,7 +144,8 @@ class Application:
         """Handle an HTTP request or the lifespan of the server."""
         if scope["type"] == "http":
             if self.settings.allow_origins:
-                return cors_middleware(self._handle, self.settings.allow_origins, scope, receive, send)
+                origins, methods = self.settings.allow_origins, self.router.methods
+                return cors_middleware(self._handle, origins, methods, scope, receive, send)
             return self._handle(scope, receive, send)
         if scope["type"] == "lifespan":
             scope.setdefault("state", {})["stopping"] = self.stopping  # for `HttpProtocol.shutdown`
@@ -221,12 +223,8 @@ class Application:
     def log_failure(self, request_id: str, operation_id: str, error: Exception) -> None:
         """Log an error whose message is not sent to the client."""
         if is_internal(error):
-            is_expected = isinstance(error, StoreError)
-            self.log.error(
-                "request failed",
-                exc_info=None if is_expected else error,
-                extra={"request_id": request_id, "operation": operation_id, "error": str(error)},
-            )
+            fields = {"request_id": request_id, "operation": operation_id}
+            log_failure(self.log, logging.ERROR, "request failed", error, **fields)
 
     def log_action(self, request: Request, action: str, **fields: object) -> None:
         """Log an administrative action with the id of the API key."""
@@ -311,7 +309,7 @@ class Application:
         self.metrics = Metrics(self.engine, self._metrics_directory)
         self.health_monitor = HealthMonitor(self.engine, self.metrics)
         self.dashboard_cache = DashboardCache(
-            self.engine, self.monitors, self.health_monitor, self.pools.dashboards
+            self.engine, self.monitors, self.health_monitor, self.pools.dashboards, self.pools.assessments
         )
         self.readiness = ReadinessCheck(self.engine, self.pools.control)
         await self._load_keys()

@@ -54,6 +54,11 @@ def body_error(schema: Any, content: bytes, reason: msgspec.ValidationError) -> 
     reason
         The error of msgspec; its message is used only if no rule is found that the body breaks.
 
+    Raises
+    ------
+    UnicodeDecodeError
+        If the body is not UTF-8 behind the first error that msgspec found.
+
     Examples
     --------
     >>> from banditrank.service._schemas import FeedbackBatchRequest

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from banditrank._files import is_private
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownNameError, one_line
 
 if TYPE_CHECKING:
     from banditrank.service._settings import Settings
@@ -92,8 +92,8 @@ def _read_file(path: Path, source: str) -> dict[str, GivenSetting]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInputError.from_os(source, "must be a readable file", path, error) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(source, f"must be a TOML file ({error})", str(path)) from None
+    except (ValueError, RecursionError) as error:  # of TOML or UTF-8
+        raise InvalidInputError(source, f"must be a TOML file ({one_line(error)})", str(path)) from None
     return {name: GivenSetting(value, f"{path}: {name}") for name, value in values.items()}
 
 

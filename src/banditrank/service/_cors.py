@@ -15,7 +15,6 @@ _ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))
 _DEFAULT_PORTS = {"http": "80", "https": "443"}  # browsers omit them
 _NOT_ALLOWED: Headers = ((b"vary", b"origin"),)
 _PREFLIGHT: Headers = (
-    (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
     (b"access-control-allow-headers", b"authorization, content-type"),
     (b"access-control-max-age", b"600"),
 )
@@ -61,7 +60,12 @@ def cors_headers(headers: RequestHeaders, allowed_origins: Sequence[str]) -> Hea
 
 
 async def cors_middleware(
-    application: AsgiApplication, allowed_origins: Sequence[str], scope: Scope, receive: Receive, send: Send
+    application: AsgiApplication,
+    allowed_origins: Sequence[str],
+    methods: Sequence[str],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
 ) -> None:
     """Answer preflight requests of allowed origins, and add CORS headers to all other responses.
 
@@ -71,6 +75,8 @@ async def cors_middleware(
         Application that handles the request.
     allowed_origins
         Origins as `check_origins` returns them.
+    methods
+        Methods of all routes.
     scope, receive, send
         ASGI arguments of the request.
     """
@@ -78,7 +84,8 @@ async def cors_middleware(
     headers = cors_headers(request_headers, allowed_origins)
     requested_method = request_headers.get(b"access-control-request-method")
     if headers is not _NOT_ALLOWED and scope["method"] == "OPTIONS" and requested_method is not None:
-        await Response(204, b"", headers=(*headers, *_PREFLIGHT)).send(send)
+        allowed_methods = (b"access-control-allow-methods", ", ".join(methods).encode())
+        await Response(204, b"", headers=(*headers, allowed_methods, *_PREFLIGHT)).send(send)
         return
 
     async def send_with_headers(message: MutableMapping[str, Any]) -> None:

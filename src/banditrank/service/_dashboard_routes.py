@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from banditrank.dashboard._document_schemas import DashboardDocument, SeriesDocument
+from banditrank.dashboard._document_schemas import CountsDocument, DashboardDocument, SeriesDocument
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import InvalidInputError
 from banditrank.service._http import Request, Response
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from banditrank.service._application import Application
 
 STATE_SECONDS = 2.0
-"""Minimum seconds between two ``state`` events."""
+"""Minimum seconds between two ``state`` or ``counts`` events."""
 
 MAX_STATE_SECONDS = 30.0
 """Maximum seconds between two ``state`` events; they are also sent if only ages have changed."""
@@ -79,7 +79,7 @@ async def _event_stream(
     loop, cache = asyncio.get_running_loop(), application.dashboard_cache
     end = loop.time() + application.settings.max_stream_seconds
     next_state = next_heartbeat = state_sent_at = 0.0
-    etag = b""
+    etag = estimates_tag = b""
     grid = await _bucket_grid(application, runtime)
     while not runtime.is_deleted and _may_read(application, runtime, request):
         now = loop.time()
@@ -87,9 +87,12 @@ async def _event_stream(
         if now >= next_state:
             next_state = now + STATE_SECONDS - _TICK_SECONDS / 2
             dashboard = await cache.dashboard(runtime)
-            if dashboard.etag != etag or now - state_sent_at >= MAX_STATE_SECONDS:
-                etag, state_sent_at = dashboard.etag, now
+            if dashboard.estimates_tag != estimates_tag or now - state_sent_at >= MAX_STATE_SECONDS:
+                estimates_tag, state_sent_at = dashboard.estimates_tag, now
                 events.append(_event(b"state", dashboard.body))
+            elif dashboard.etag != etag:
+                events.append(_event(b"counts", dashboard.counts))
+            etag = dashboard.etag
         new_grid = await _bucket_grid(application, runtime)
         if new_grid != grid:
             is_same_width = new_grid[:2] == grid[:2]
@@ -149,12 +152,13 @@ ROUTES = (
         "GET",
         "/v1/surfaces/{surface}/events",
         "events",
-        "Stream changes of a surface as server-sent events: state with a dashboard document, series with the "
-        "buckets that closed since the last event.",
+        "Stream changes of a surface as server-sent events: state with a dashboard document, counts with its "
+        "part that is known at once if the estimates are the same, series with the buckets that closed since "
+        "the last event.",
         "read",
         _events,
         errors=(UNKNOWN_SURFACE, TOO_MANY_STREAMS),
         content_type="text/event-stream",
-        events={"state": DashboardDocument, "series": SeriesDocument},
+        events={"state": DashboardDocument, "counts": CountsDocument, "series": SeriesDocument},
     ),
 )

@@ -237,9 +237,9 @@ def _feedback_checks(runtime: SurfaceRuntime, now: HealthSample) -> Iterator[Hea
     )
 
 
-def _commit_rate(before: HealthSample, now: HealthSample) -> float:
+def _commit_rate(before: HealthSample, now: HealthSample) -> float | None:
     seconds = now.at - before.at
-    return (now.commits - before.commits) / seconds if seconds > 0 else 0.0
+    return (now.commits - before.commits) / seconds if seconds > 0 else None
 
 
 def _unreported_share(before: HealthSample, now: HealthSample) -> float | None:
@@ -247,10 +247,10 @@ def _unreported_share(before: HealthSample, now: HealthSample) -> float | None:
     return (now.unreported_windows - before.unreported_windows) / closed if closed > 0 else None
 
 
-def _refused_share(before: HealthSample, now: HealthSample) -> float:
+def _refused_share(before: HealthSample, now: HealthSample) -> float | None:
     responses = now.responses.since(before.responses)
     total = sum(responses.latencies)
-    return responses.refused / total if total else 0.0
+    return responses.refused / total if total else None
 
 
 def _rounded(value: float | None) -> float | None:
@@ -269,7 +269,7 @@ def _format_duration(value: float) -> str:
 
 
 def _format_latency(value: float) -> str:
-    return f"within {value * 1000:g} ms" if value else "none"
+    return f"within {value * 1000:g} ms"
 
 
 def _format_count(value: float) -> str:

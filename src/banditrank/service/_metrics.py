@@ -53,8 +53,8 @@ class ResponseStats(NamedTuple):
         latencies = [now - then for now, then in zip(self.latencies, before.latencies, strict=True)]
         return ResponseStats(latencies, self.refused - before.refused, self.failed - before.failed)
 
-    def latency_quantile(self, q: float) -> float:
-        """Return an upper bound on a quantile of the latencies in seconds; 0 without responses.
+    def latency_quantile(self, q: float) -> float | None:
+        """Return an upper bound on a quantile of the latencies in seconds; None without responses.
 
         Examples
         --------
@@ -63,7 +63,7 @@ class ResponseStats(NamedTuple):
         """
         rank = q * sum(self.latencies)
         if rank == 0:
-            return 0.0
+            return None
         bucket = bisect_left(list(accumulate(self.latencies)), rank)
         return BUCKETS[min(bucket, len(BUCKETS) - 1)]
 

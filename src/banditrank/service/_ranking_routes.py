@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -21,6 +21,7 @@ from banditrank.service._http_errors import (
 )
 from banditrank.service._routing import Route
 from banditrank.service._schemas import (
+    BatchRanking,
     FeedbackBatchRequest,
     FeedbackBatchResponse,
     FeedbackBatchResult,
@@ -51,8 +52,9 @@ async def _rank(application: "Application", request: Request) -> Response:
         (shown,) = runtime.rank_batch((body.user_type,))
         return Response(200, _encode(RankingResponse(shown.id, shown.items, shown.expires_at, shown.arm)))
     visitors = None if body.visitor is None else [body.visitor]
-    (ranking,) = await _rankings(application, request, [body.user_type], visitors)
-    return Response(200, _encode(ranking))
+    (ranking,), ignored = await _rankings(application, request, [body.user_type], visitors)
+    response = RankingResponse(ranking.id, ranking.items, ranking.expires_at, ranking.arm, ignored)
+    return Response(200, _encode(response))
 
 
 def _is_plain(runtime: SurfaceRuntime, body: RankingRequest) -> bool:
@@ -68,8 +70,8 @@ async def _rank_batch(application: "Application", request: Request) -> Response:
     if visitors is not None and len(visitors) != len(user_types):
         rule = f"must be {len(user_types)}, one for each user type"
         raise InvalidInputError("visitors", rule, len(visitors))
-    rankings = await _rankings(application, request, user_types, visitors, is_batch=True)
-    return Response(200, _encode(RankingBatchResponse(rankings)))
+    rankings, ignored = await _rankings(application, request, user_types, visitors, is_batch=True)
+    return Response(200, _encode(RankingBatchResponse(rankings, ignored)))
 
 
 async def _rankings(
@@ -79,13 +81,13 @@ async def _rankings(
     visitors: Sequence[str | None] | None,
     *,
     is_batch: bool = False,
-) -> list[RankingResponse]:
-    """Return a ranking for a user of each type, all of them or none."""
+) -> tuple[list[BatchRanking], tuple[str, ...]]:
+    """Return a ranking for a user of each type, all of them or none, and the ignored items of the request."""
     runtime = application.loaded_surface(request) or await application.surface(request)
     _check_user_types(runtime, user_types, request.principal, is_batch=is_batch)
     allowed = _allowed_items(request.body)
-    if allowed and "read" not in request.principal.rights:
-        _check_items(runtime, allowed)
+    if "pinned" in allowed and "read" not in request.principal.rights:
+        _check_pinned(runtime, allowed["pinned"].values())
     if _is_slow(runtime, has_candidates=bool(allowed)):
         return await application.pools.store.run(
             lambda: _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
@@ -93,15 +95,20 @@ async def _rankings(
     size = _RESTRICTED_CHUNK_SIZE if allowed else _CHUNK_SIZE
     if len(user_types) <= size:  # nearly always
         return _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
-    rankings: list[RankingResponse] = []
+    rankings: list[BatchRanking] = []
+    ignored: dict[str, None] = {}
     yielded_at = time.perf_counter()
     for start in range(0, len(user_types), size):
         if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
             await asyncio.sleep(0)  # other requests do not wait for a large batch
             yielded_at = time.perf_counter()
         chunk = slice(start, start + size)
-        rankings += _rank_chunk(runtime, user_types[chunk], visitors=visitors and visitors[chunk], **allowed)
-    return rankings
+        chunk_rankings, chunk_ignored = _rank_chunk(
+            runtime, user_types[chunk], visitors=visitors and visitors[chunk], **allowed
+        )
+        rankings += chunk_rankings
+        ignored.update(dict.fromkeys(chunk_ignored))  # the surface may have changed between two chunks
+    return rankings, tuple(ignored)
 
 
 def _is_slow(runtime: SurfaceRuntime, *, has_candidates: bool) -> bool:
@@ -136,18 +143,19 @@ def _allowed_items(body: RankingRequest | RankingBatchRequest) -> dict[str, Any]
     return {name: value for name, value in fields.items() if value}
 
 
-def _check_items(runtime: SurfaceRuntime, allowed: dict[str, Any]) -> None:
+def _check_pinned(runtime: SurfaceRuntime, items: Iterable[str]) -> None:
     """Reject unknown items without the names of the others, which need the right to read."""
     known = runtime.surface.active_item_numbers
-    for field, given in allowed.items():
-        for item in given.values() if field == "pinned" else given:
-            if item not in known:
-                raise InvalidInputError(field, "must be active items of the surface", item)
+    for item in items:
+        if item not in known:
+            raise InvalidInputError("pinned", "must be active items of the surface", item)
 
 
-def _rank_chunk(runtime: SurfaceRuntime, user_types: Sequence[str], **allowed: Any) -> list[RankingResponse]:
-    rankings = runtime.rank_batch(user_types, **allowed)
-    return [RankingResponse(one.id, one.items, one.expires_at, one.arm) for one in rankings]
+def _rank_chunk(
+    runtime: SurfaceRuntime, user_types: Sequence[str], **allowed: Any
+) -> tuple[list[BatchRanking], tuple[str, ...]]:
+    shown = runtime.rank_batch(user_types, **allowed)
+    return [BatchRanking(each.id, each.items, each.expires_at, each.arm) for each in shown], shown[0].ignored
 
 
 async def _feedback(application: "Application", request: Request) -> Response:

@@ -54,7 +54,8 @@ class BodyReader:
         """
         _check_content_type(headers)
         length = headers.get(b"content-length", b"").lstrip(b"0")
-        if len(length) > _MAX_LENGTH_DIGITS or int(length or b"0") > self._max_bytes:
+        is_number = length.isdigit()  # other servers may pass on what is none
+        if is_number and (len(length) > _MAX_LENGTH_DIGITS or int(length) > self._max_bytes):
             raise self._too_large()  # before a 100 Continue
         message = receive_now(receive)
         if message is not None and message["type"] == "http.request" and _is_last(message):
@@ -97,9 +98,10 @@ class BodyReader:
             If it does not conform to the schema.
         """
         try:
-            return self._decoders[route.operation_id].decode(content)
-        except msgspec.ValidationError as error:
-            raise body_error(route.request_schema, content, error) from None
+            try:
+                return self._decoders[route.operation_id].decode(content)
+            except msgspec.ValidationError as error:
+                raise body_error(route.request_schema, content, error) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HttpError(MALFORMED, str(error)) from None
         except RecursionError:

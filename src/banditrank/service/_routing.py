@@ -100,9 +100,15 @@ class Router:
     ----------
     routes
         All routes; the first match wins.
+
+    Attributes
+    ----------
+    methods
+        Methods of all routes, sorted.
     """
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
+        self.methods = sorted({route.method for route in routes})
         self._methods: dict[str, dict[str, Route]] = {}
         for route in routes:
             self._methods.setdefault(route.path, {})[route.method] = route

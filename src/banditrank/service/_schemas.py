@@ -294,7 +294,8 @@ class SurfaceResponse(msgspec.Struct):
         """Return the response for a surface."""
         settings = surface.to_dict()
         retired = set(settings.pop("retired"))
-        del settings["experiment_periods"], settings["guarantees_since_version"]
+        for kept_by_engine in ("experiment_periods", "guarantees_since_version", "deployed_items"):
+            del settings[kept_by_engine]
         settings["items"] = [SurfaceItem(name, name in retired) for name in surface.items]
         settings["guarantees"] = msgspec.convert(settings["guarantees"], list[GuaranteeSettings])
         settings["experiment"] = msgspec.convert(settings["experiment"], ExperimentSettings | None)
@@ -390,9 +391,9 @@ class RankingRequest(msgspec.Struct, forbid_unknown_fields=True):
     user_type
         User type of the user.
     candidates
-        Items that may be shown; null for all active items.
+        Items that may be shown; null for all active items. Retired and unknown ones are ignored.
     exclude
-        Items that must not be shown.
+        Items that must not be shown. Retired and unknown ones are ignored.
     pinned
         Items that must be shown, by position: 1 is the first. They need not be candidates.
     visitor
@@ -414,9 +415,9 @@ class RankingBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
     user_types
         User type of each user.
     candidates
-        Items that may be shown; null for all active items.
+        Items that may be shown; null for all active items. Retired and unknown ones are ignored.
     exclude
-        Items that must not be shown.
+        Items that must not be shown. Retired and unknown ones are ignored.
     pinned
         Items that must be shown, by position: 1 is the first. They need not be candidates.
     visitors
@@ -430,8 +431,8 @@ class RankingBatchRequest(msgspec.Struct, forbid_unknown_fields=True):
     visitors: Annotated[list[VisitorId | None], msgspec.Meta(max_length=MAX_BATCH)] | None = None
 
 
-class RankingResponse(msgspec.Struct):
-    """A ranking for one user.
+class BatchRanking(msgspec.Struct):
+    """A ranking for one of several users.
 
     Attributes
     ----------
@@ -449,6 +450,18 @@ class RankingResponse(msgspec.Struct):
     items: tuple[str, ...]
     expires_at: datetime
     arm: str | None = None
+
+
+class RankingResponse(BatchRanking):
+    """A ranking for one user.
+
+    Attributes
+    ----------
+    ignored
+        Items in candidates and exclude that are retired or unknown, and were ignored.
+    """
+
+    ignored: tuple[str, ...] = ()
 
 
 class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -561,9 +574,12 @@ class RankingBatchResponse(msgspec.Struct):
     ----------
     rankings
         Ranking for each user, in the order of the request.
+    ignored
+        Items in candidates and exclude that are retired or unknown, and were ignored.
     """
 
-    rankings: list[RankingResponse]
+    rankings: list[BatchRanking]
+    ignored: tuple[str, ...] = ()
 
 
 class AccessResponse(msgspec.Struct):

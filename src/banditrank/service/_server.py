@@ -17,7 +17,7 @@ from banditrank.errors import InvalidInputError
 from banditrank.service._application import Application
 from banditrank.service._http_protocol import HttpProtocol
 from banditrank.service._json_logging import configure_json_logging
-from banditrank.service._process_memory import limit_arenas
+from banditrank.service._process_memory import configure_heap
 from banditrank.service._settings import Settings
 
 _BACKLOG = 2048
@@ -32,7 +32,7 @@ _SWITCH_SECONDS = 0.0005  # so that the commit thread soon gets the interpreter 
 def make_application(settings: Settings, metrics_directory: Path | None = None) -> Application:
     """Return the application of a worker process, and configure logging and memory of the process."""
     configure_json_logging()
-    limit_arenas()
+    configure_heap()
     sys.setswitchinterval(_SWITCH_SECONDS)
     return Application(
         settings, metrics_directory=metrics_directory, owns_process=True, loads_in_background=True

@@ -90,7 +90,10 @@ async def _update(application: "Application", request: Request) -> Response:
     settings = _present_fields(request.body)
 
     def updated(surface: Surface) -> Surface:
-        return Surface.from_dict(surface.to_dict() | settings)
+        present = surface.to_dict()
+        if settings.get("treatment") == "personalized":  # which has no utility
+            present["utility"] = Surface.utility
+        return Surface.from_dict(present | settings)
 
     runtime = await application.pools.definitions.run(
         application.engine.update_surface, runtime.surface.name, updated

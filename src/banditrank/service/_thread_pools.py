@@ -137,7 +137,9 @@ class ThreadPools:
     reports
         Estimates, the equality report and explanations.
     dashboards
-        Dashboard documents: at most one call for each surface.
+        What dashboards show at once: at most one call for each surface.
+    assessments
+        Estimates of dashboards, which may compile code: at most one call for each surface.
     metrics
         Exposition of metrics.
     """
@@ -149,6 +151,7 @@ class ThreadPools:
         self.administration = ThreadPool("administration", 2, max_queued=16)
         self.reports = ThreadPool("reports", 1, max_queued=8, duty_cycle=0.01, burst_seconds=0.1)
         self.dashboards = ThreadPool("dashboards", 2)
+        self.assessments = ThreadPool("assessments", 2)
         self.metrics = ThreadPool("metrics", 1, max_queued=4, duty_cycle=0.1)
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ from banditrank.storage._records import (
 )
 
 _BATCHES_PER_QUERY = 64
-_KEYS_PER_QUERY = 1000
+_KEYS_PER_QUERY = 1024  # a power of two
 _MAX_DELETED_ROWS = 1000  # per transaction: limits the time that writers wait
 NO_NUMBER = -1  # in place of the code of an outcome that is not a number
 _INFINITY = 1 << 62  # above every time and version
@@ -275,10 +275,9 @@ class SqlStore(Store):
         for surface_id, all_keys in keys.items():
             for start in range(0, len(all_keys), _KEYS_PER_QUERY):
                 some_keys = all_keys[start : start + _KEYS_PER_QUERY]
-                placeholders = ", ".join(["%s"] * len(some_keys))
-                rows = transaction.run(
-                    f"{_SELECT_OUTCOMES} AND key IN ({placeholders})", [surface_id, *some_keys]
-                )
+                values = [surface_id, *_padded(some_keys)]
+                placeholders = ", ".join(["%s"] * (len(values) - 1))
+                rows = transaction.run(f"{_SELECT_OUTCOMES} AND key IN ({placeholders})", values)
                 outcomes.update(
                     {
                         (surface_id, key): Outcome.from_code(code if number == NO_NUMBER else str(number))
@@ -537,6 +536,20 @@ def outcome_number(outcome: Outcome) -> int:
     """Return the code of an outcome as a number, `NO_NUMBER` if it is not one."""
     code = outcome.code
     return int(code) if code.isdigit() else NO_NUMBER
+
+
+def _padded(keys: Sequence[bytes]) -> list[bytes]:
+    """Return keys with the last one repeated, so that their number is a power of two.
+
+    Every connection caches the statements that it ran, and each number of keys takes another statement.
+
+    Examples
+    --------
+    >>> _padded([b"a", b"b", b"c"])
+    [b'a', b'b', b'c', b'c']
+    """
+    n_keys = 1 << (len(keys) - 1).bit_length()
+    return [*keys, *[keys[-1]] * (n_keys - len(keys))]
 
 
 def _translate(statements: str, dialect: Mapping[str, str]) -> str:

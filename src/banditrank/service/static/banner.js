@@ -3,10 +3,12 @@
 import { h } from "./element.js";
 import { BANNER_SECONDS, STALE_SECONDS } from "./feed.js";
 import { morphChildren } from "./morph.js";
-import { clock, duration } from "./format.js";
+import { clock, duration, plural, whole } from "./format.js";
+import { estimatesAge, hasEstimates } from "./selectors.js";
 
 const STARTED = "service started"; // text of the event in the time series
 const RESTART_BANNER_SECONDS = 300;
+const OLD_BANNER_SECONDS = 60; // age of estimates; those of large surfaces are computed every 30 s or so
 let dismissed = null; // time of the restart whose banner was dismissed
 
 const byId = (id) => document.getElementById(id);
@@ -29,12 +31,21 @@ export function silence(feed, now = Date.now()) {
   return seconds >= STALE_SECONDS ? seconds : 0;
 }
 
+const elapsed = (feed, now) => (feed.receivedAt ? (now - feed.receivedAt) / 1000 : 0);
+
+const ageOfEstimates = (feed, now = Date.now()) => estimatesAge(feed.state, elapsed(feed, now));
+
+const lacksEstimates = (state) => state.rounds > 0 && !hasEstimates(state);
+
 function updateText(feed, now = Date.now()) {
   if (!feed.state) return feed.error ? "Not connected" : "Connecting";
   const at = `${clock(Date.parse(feed.state.as_of))} UTC`;
   if (feed.paused) return `Paused at ${at}`;
   const silent = silence(feed, now);
   if (silent) return `Last update ${at}, no response for ${duration(silent)}`;
+  const age = ageOfEstimates(feed, now);
+  if (age) return `Updated ${at}, estimates ${duration(age)} old`;
+  if (lacksEstimates(feed.state)) return `Updated ${at}, no estimates yet`;
   return `Live, updated ${at}`;
 }
 
@@ -46,7 +57,8 @@ const retryText = (feed, now) =>
 function banner(feed, now = Date.now()) {
   const silent = feed.silentFor(now);
   if (!feed.state) return null;
-  if (silent < BANNER_SECONDS) return compilingBanner(feed) ?? restartBanner(feed);
+  if (silent < BANNER_SECONDS)
+    return compilingBanner(feed, now) ?? oldEstimatesBanner(feed, now) ?? restartBanner(feed);
   const at = clock(Date.parse(feed.state.as_of));
   if (!feed.error) {
     return box(
@@ -95,10 +107,29 @@ const COMPILING = {
   "another-surface": "The service is compiling code for another surface.",
 };
 
-// Compilation takes up to a minute; rankings are served meanwhile.
-function compilingBanner(feed) {
+// Compilation takes up to a minute; rankings are served and visits are counted meanwhile.
+function compilingBanner(feed, now) {
   const headline = COMPILING[feed.state.compiling];
-  return headline ? box("", headline, "This takes up to a minute. Rankings continue.") : null;
+  if (!headline) return null;
+  const started = feed.state.compiling_seconds;
+  const since =
+    typeof started === "number" ? ` It started ${duration(started + elapsed(feed, now))} ago.` : "";
+  const basis = ageOfEstimates(feed, now) || lacksEstimates(feed.state) ? ` ${basisText(feed.state)}` : "";
+  return box("", headline, `This takes up to a minute. Rankings continue.${since}${basis}`);
+}
+
+function oldEstimatesBanner(feed, now) {
+  const age = ageOfEstimates(feed, now);
+  if (age < OLD_BANNER_SECONDS) return null;
+  return box("", `The estimates are ${duration(age)} old.`, basisText(feed.state));
+}
+
+// Which of the counted visits the estimates are of.
+function basisText({ estimated_from: basis, rounds }) {
+  const counted = plural(rounds, "visit");
+  const were = rounds === 1 ? "was" : "were";
+  if (!basis?.rounds) return `${counted} ${were} counted; there are no estimates yet.`;
+  return `The estimates are of ${whole(basis.rounds)} of ${counted} counted.`;
 }
 
 const box = (kind, headline, ...content) =>
@@ -109,7 +140,14 @@ function announcementText(feed, now = Date.now()) {
   if (!feed.state) return "";
   if (feed.paused) return "Paused.";
   if (!silence(feed, now))
-    return COMPILING[feed.state.compiling] ?? (restart(feed) ? "The service restarted." : "");
+    return (
+      COMPILING[feed.state.compiling] ??
+      (ageOfEstimates(feed, now) >= OLD_BANNER_SECONDS
+        ? "The estimates are old."
+        : restart(feed)
+          ? "The service restarted."
+          : "")
+    );
   return feed.silentFor(now) < BANNER_SECONDS
     ? "No response from the service."
     : "The service does not respond.";

@@ -22,6 +22,7 @@ export class Feed {
     this.error = null; // of the last request; null after a response
     this.paused = false;
     this.started = Date.now();
+    this.receivedAt = null; // time at which the state arrived
     this.lastHeardAt = null; // time of the last sign of the service
     this.dueAt = null; // time at which the next sign is due
     this.nextRetryAt = null;
@@ -102,6 +103,8 @@ export class Feed {
             if (!hasState) this.#fetchSeries(signal); // buckets that closed before the stream
             hasState = true;
             this.#show(document);
+          } else if (type === "counts" && hasState) {
+            this.#show({ ...this.state, ...document }); // the estimates are the same
           } else if (type === "series") {
             this.#add(document, signal);
           }
@@ -148,6 +151,7 @@ export class Feed {
 
   #show(document) {
     this.state = document;
+    this.receivedAt = Date.now();
     this.onChange();
   }
 

@@ -1,7 +1,8 @@
 // Formatting of numbers, times and lists, the same for charts, tables and sentences.
 
-// A number with fixed decimals and a typographic minus; zero has no sign.
+// A number with fixed decimals and a typographic minus; zero has no sign, and what is not known is a dash.
 export function number(value, decimals = 3) {
+  if (value === null) return "–";
   const text = value.toFixed(decimals);
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }

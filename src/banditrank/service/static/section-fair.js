@@ -6,6 +6,7 @@ import { MAX_TYPES_IN_CHARTS } from "./ui-state.js";
 import { h } from "./element.js";
 import {
   currentTreatment,
+  hasEstimates,
   isEmpty,
   looksOf,
   maxClicks,
@@ -17,7 +18,7 @@ import {
 import { typeClass, typeName } from "./markers.js";
 import { lotteryFigure } from "./lottery-figure.js";
 import { chosenItems } from "./section-learned.js";
-import { emptyState, figure, note, section } from "./section.js";
+import { emptyState, figure, note, pendingSection, section } from "./section.js";
 import { fairAnswer, formatRanking, priceText } from "./sentences.js";
 import { chartTable, scrollBox } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
@@ -28,6 +29,7 @@ const MAX_HEAT_COLUMNS = 6;
 const MAX_WIDE_HEAT_COLUMNS = 3;
 
 export function fairSection(state) {
+  if (!isEmpty(state) && !hasEstimates(state)) return pendingSection("fair", state);
   if (isEmpty(state) || !state.treatments?.length) {
     return section(
       "fair",
@@ -179,7 +181,7 @@ function heatMap(state, types, caption, isCompact) {
   const { items, n_positions: count } = state.surface;
   const counts = types.map((type) => rankingsOf(state, type));
   const looks = items.map((_, item) => sum(types.map((type) => looksOf(state, type, item))));
-  const total = sum(looks) || 1;
+  const total = sum(looks);
   const columns = types.flatMap((type) =>
     Array.from({ length: count }, (_, position) => ({ type, position })),
   );
@@ -233,15 +235,15 @@ function heatMap(state, types, caption, isCompact) {
             columns.map((column) => {
               const { type, position } = column;
               const rankings = counts[types.indexOf(type)];
-              const share = rankings ? state.displays[type][position][item] / rankings : 0;
+              const share = rankings ? state.displays[type][position][item] / rankings : null;
               const gap = startsGroup(column) ? " gf" : "";
               return h(
                 "td",
-                { class: `${typeClass(type)} p${Math.round(share * 20)}${gap}` },
-                isCompact ? withoutSign(share) : percent(share),
+                { class: `${typeClass(type)} p${Math.round((share ?? 0) * 20)}${gap}` },
+                share === null ? "–" : isCompact ? withoutSign(share) : percent(share),
               );
             }),
-            h("td", { class: "sh" }, percent(looks[item] / total)),
+            h("td", { class: "sh" }, total ? percent(looks[item] / total) : "–"),
           ),
         ),
       ),

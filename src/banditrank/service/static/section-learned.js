@@ -3,10 +3,18 @@
 import { roundRange } from "./axis.js";
 import { MAX_ITEMS, MAX_TYPES_IN_CHARTS, MAX_TYPES_PER_CHART, uiState, updateUiState } from "./ui-state.js";
 import { h } from "./element.js";
-import { currentItems, displaysOf, isEmpty, isPositionBased, isRetired, sum } from "./selectors.js";
+import {
+  currentItems,
+  displaysOf,
+  hasEstimates,
+  isEmpty,
+  isPositionBased,
+  isRetired,
+  sum,
+} from "./selectors.js";
 import { line, readout } from "./chart.js";
 import { marker, typeClass, typeName } from "./markers.js";
-import { emptyState, figure, section } from "./section.js";
+import { emptyState, figure, pendingSection, section } from "./section.js";
 import { learnedAnswer } from "./sentences.js";
 import { chartTable } from "./tables.js";
 import { whiskerChart } from "./whisker-chart.js";
@@ -18,6 +26,7 @@ export function learnedSection(state) {
     const text = "Estimates appear with the first click; their intervals start wide.";
     return section("learned", "Nothing yet.", null, emptyState(text));
   }
+  if (!hasEstimates(state)) return pendingSection("learned", state);
   return section(
     "learned",
     learnedAnswer(state),

@@ -4,10 +4,19 @@ import { surfacePath } from "./api.js";
 import { MAX_TYPES_IN_CHARTS } from "./ui-state.js";
 import { curlPost } from "./curl-command.js";
 import { h } from "./element.js";
-import { bestRankingOf, isEmpty, isEqual, isLottery, isPositionBased, sum, valueOf } from "./selectors.js";
+import {
+  bestRankingOf,
+  hasEstimates,
+  isEmpty,
+  isEqual,
+  isLottery,
+  isPositionBased,
+  sum,
+  valueOf,
+} from "./selectors.js";
 import { latestRankings } from "./latest-rankings.js";
 import { swatch, typeName } from "./markers.js";
-import { emptyState, note, section } from "./section.js";
+import { emptyState, note, pendingSection, section } from "./section.js";
 import { formatRanking, shownAnswer, shownShareText, whyShown, whyShownToAll } from "./sentences.js";
 import { scrollBox, table } from "./tables.js";
 import { formatInterval, number, percent, plural, whole } from "./format.js";
@@ -23,6 +32,7 @@ export function shownSection(state) {
     const command = isWaiting ? null : rankCommand(state);
     return section("shown", answer, null, emptyState(text, command), latest);
   }
+  if (!hasEstimates(state)) return pendingSection("shown", state, latest);
   const looks = isPositionBased(state)
     ? "Looks: the probability that users look at the position; the largest is taken to be 100%."
     : "Looks: the share of visits in which users look at the position.";
@@ -101,7 +111,7 @@ function card(state, type) {
             h("th", { class: "it", scope: "row" }, surface.items[item]),
             h("td", { class: "r" }, percent(looks)),
             h("td", { class: "r nw" }, `× ${number(mean)}`),
-            h("td", { class: "r nw" }, `= ${number(looks * mean)}`),
+            h("td", { class: "r nw" }, `= ${number(mean === null ? null : looks * mean)}`),
           );
         }),
       ),
@@ -150,9 +160,14 @@ function lotteryCard(state) {
 function equalCard(state) {
   const { surface, arrival_rates: arrivalRates } = state;
   const now = state.best_rankings[0];
-  const clicksAt = (type, position) =>
-    state.positions[type][position].estimate * state.items[type][now.ranking[position]].estimate;
-  const total = (valueFor) => sum(arrivalRates.map((rate, type) => rate * valueFor(type)));
+  const clicksAt = (type, position) => {
+    const mean = state.items[type][now.ranking[position]].estimate;
+    return mean === null ? null : state.positions[type][position].estimate * mean;
+  };
+  const total = (valueFor) => {
+    const values = arrivalRates.map((_, type) => valueFor(type));
+    return values.includes(null) ? null : sum(values.map((value, type) => arrivalRates[type] * value));
+  };
   const shownTypes = surface.user_types.slice(0, MAX_TYPES_IN_CHARTS);
   const cell = (type, content, below) =>
     h("td", { class: "r" }, h("span", { class: "on-narrow" }, swatch(type)), content, below);

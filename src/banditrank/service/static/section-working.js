@@ -72,7 +72,7 @@ function clickFigure(state, series) {
   });
   const suffix = type === null ? "" : ` of ${state.surface.user_types[type]}`;
   const name = isPositionBased(state) ? "Clicks per visit" : "Click rate";
-  const label = `${name}${suffix} over time, with the ${optimum} and random order`;
+  const label = `${name}${suffix} over time${best ? `, with the ${optimum} and random order` : ""}`;
   const spec = {
     key: "clicks",
     label,
@@ -88,10 +88,12 @@ function clickFigure(state, series) {
         ...eventsIn(series, bucket),
       ].join("; "),
     ),
-    references: [
-      line(best.optimum, optimum, "op", true),
-      line(best.random, state.has_true_values ? "random" : "estimated random", "rn", false),
-    ],
+    references: best
+      ? [
+          line(best.optimum, optimum, "op", true),
+          line(best.random, state.has_true_values ? "random" : "estimated random", "rn", false),
+        ]
+      : [],
     events: series.events,
     point: (bucket) => buckets[bucket].rate?.estimate ?? null,
     layers: (x, y, clamp) => clickLayers(buckets, best, x, y, clamp),
@@ -103,9 +105,9 @@ function clickFigure(state, series) {
     "Clicks",
     name,
     "95% interval",
-    "Optimum",
-    ...(best.low ? ["Optimum interval"] : []),
-    "Random order",
+    ...(best ? ["Optimum"] : []),
+    ...(best?.low ? ["Optimum interval"] : []),
+    ...(best ? ["Random order"] : []),
     ...(series.events.length ? ["Events"] : []),
   ];
   return h(
@@ -119,7 +121,7 @@ function clickFigure(state, series) {
       typeControl(state, type),
     ),
     chart,
-    best.low && note(`The lighter band around the dashed line is the interval of the ${optimum}.`),
+    best?.low && note(`The lighter band around the dashed line is the interval of the ${optimum}.`),
     chartTable("clicks", label, head, () =>
       buckets.map(({ visits, clicks, rate }, bucket) => [
         formatBucket(series, bucket),
@@ -127,9 +129,9 @@ function clickFigure(state, series) {
         amount(clicks),
         rate ? number(rate.estimate) : "–",
         rate ? formatInterval(rate) : "–",
-        number(best.optimum[bucket]),
-        ...(best.low ? [formatInterval({ low: best.low[bucket], high: best.high[bucket] })] : []),
-        number(best.random[bucket]),
+        ...(best ? [number(best.optimum[bucket])] : []),
+        ...(best?.low ? [formatInterval({ low: best.low[bucket], high: best.high[bucket] })] : []),
+        ...(best ? [number(best.random[bucket])] : []),
         ...(series.events.length ? [eventsIn(series, bucket).join("; ")] : []),
       ]),
     ),
@@ -143,7 +145,9 @@ function clickRange(buckets, best, ceiling) {
   const values = buckets.flatMap(({ rate, visits }) =>
     rate ? (visits >= threshold ? [rate.low, rate.high] : []) : [],
   );
-  return roundRange([...values, best.optimum.at(-1), best.random.at(-1)], 5, { floor: 0, ceiling });
+  const references = best ? [best.optimum.at(-1), best.random.at(-1)] : [];
+  const shown = [...values, ...references];
+  return roundRange(shown.length ? shown : [0, ceiling], 5, { floor: 0, ceiling });
 }
 
 function clickLayers(buckets, best, x, y, clamp) {
@@ -177,7 +181,7 @@ function clickLayers(buckets, best, x, y, clamp) {
 }
 
 function optimumBand(best, x, y, clamp) {
-  if (!best.low || best.low.length < 2) return [];
+  if (!best?.low || best.low.length < 2) return [];
   const upper = best.high.map((value, bucket) => [x(bucket), y(clamp(value))]);
   const lower = best.low.map((value, bucket) => [x(bucket), y(clamp(value))]).reverse();
   return [h("path", { class: "ob", d: `${path([...upper, ...lower])}Z` })];

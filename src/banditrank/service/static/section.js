@@ -29,6 +29,21 @@ export const section = (id, answer, key, ...evidence) =>
 export const emptyState = (text, command) =>
   h("div", { class: "none" }, text, command && h("pre", { class: "mono" }, command));
 
+const COMPILING = {
+  "this-surface": "The service is compiling code for this surface. Estimates appear when it is done.",
+  "another-surface": "The service is compiling code for another surface. Estimates may wait for it.",
+};
+
+// A section without estimates, which says what they wait for.
+export const pendingSection = (id, state, ...evidence) =>
+  section(
+    id,
+    "Not known yet.",
+    null,
+    emptyState(COMPILING[state.compiling] ?? "The estimates are being computed."),
+    ...evidence,
+  );
+
 // Renders a section, or its error without affecting other sections.
 export function errorBoundary(id, render) {
   try {

@@ -5,6 +5,7 @@ const dot = (a, b) => sum(a.map((value, i) => value * b[i]));
 
 const HOUR = 3600;
 const MIN_PROBABILITY = 0.95; // lower end of the interval from which a ranking is called the best
+const OLD_ESTIMATES_SECONDS = 5; // age from which on estimates of earlier counts are called old
 const MAX_SMALL_LOSS = 0.01; // of the ranking's value: upper end of the interval up to which a loss is little
 
 export const isEqual = (state) => state.surface.treatment !== "personalized";
@@ -13,7 +14,19 @@ export const isLottery = (state) => state.surface.treatment === "equal-lottery";
 export const hasTypeLotteries = (state) => (state.lottery?.user_types ?? []).some((name) => name !== null);
 export const drawsLotteries = (state) => isLottery(state) || hasTypeLotteries(state);
 export const isPositionBased = (state) => state.surface.click_model === "position-based";
-export const isEmpty = (state) => state.rounds === 0 || !state.best_rankings?.length;
+export const isEmpty = (state) => state.rounds === 0;
+// Whether there are estimates; they are computed after the first visits are counted.
+export const hasEstimates = (state) => (state.best_rankings?.length ?? 0) > 0;
+
+// The age of the estimates in seconds if visits were counted since and they are old; 0 otherwise. The
+// document arrived the given number of seconds ago.
+export function estimatesAge(state, elapsed = 0) {
+  const basis = state.estimated_from;
+  if (!basis || basis.version === state.version) return 0;
+  const age = (Date.parse(state.as_of) - Date.parse(basis.at)) / 1000 + elapsed;
+  return age >= OLD_ESTIMATES_SECONDS ? age : 0;
+}
+
 export const isProbablyBest = (probability) => probability !== null && probability.low >= MIN_PROBABILITY;
 
 // Maximum of clicks per visit: users who look at each position independently may click all of them.
@@ -64,9 +77,11 @@ export const looksOf = (state, type, item) =>
   sum(state.positions[type].map((one, position) => one.estimate * state.displays[type][position][item]));
 
 // Indices of the estimates that may be the largest, in descending order: those whose interval overlaps
-// that of the largest estimate.
+// that of the largest estimate. Estimates that are not known come last.
 export function contenders(estimates, among = estimates.map((_, index) => index)) {
-  const order = [...among].sort((a, b) => estimates[b].estimate - estimates[a].estimate);
+  const order = [...among].sort(
+    (a, b) => (estimates[b].estimate ?? -1) - (estimates[a].estimate ?? -1),
+  );
   const floor = estimates[order[0]].low;
   return order.filter((index, rank) => rank === 0 || estimates[index].high >= floor);
 }
@@ -107,7 +122,8 @@ export function rates(series, type = null, maxPerVisit = 1) {
   }));
 }
 
-// Statistics of the last hour, or since the first visit; the optimum and random order have the same weights.
+// Statistics of the last hour, or since the first visit; the optimum and random order have the same weights,
+// and are null if they are not known.
 export function lastHour(state) {
   const { visits, clicks, other_item: otherItem, other_order: otherOrder } = state.last_hour;
   const total = sum(visits);
@@ -119,12 +135,14 @@ export function lastHour(state) {
     rate: rateInterval(sum(clicks), total, maxClicks(state)),
     otherItem,
     otherOrder,
-    optimum: {
-      estimate: mean(state.optimum.map((one) => one.estimate)),
-      low: mean(state.optimum.map((one) => one.low)),
-      high: mean(state.optimum.map((one) => one.high)),
-    },
-    random: mean(state.random),
+    optimum: hasEstimates(state)
+      ? {
+          estimate: mean(state.optimum.map((one) => one.estimate)),
+          low: mean(state.optimum.map((one) => one.low)),
+          high: mean(state.optimum.map((one) => one.high)),
+        }
+      : null,
+    random: hasEstimates(state) ? mean(state.random) : null,
   };
 }
 
@@ -137,8 +155,10 @@ export const optimumName = (state) =>
       : `best known ${isLottery(state) ? "lottery" : "ranking"}`;
 
 // The optimum and the click rate of random order in each bucket by the current estimates, of one user type or
-// of all: weighted by the visits in the bucket, or by the arrival rates without visits.
+// of all: weighted by the visits in the bucket, or by the arrival rates without visits. Null without
+// estimates.
 export function referenceRates(state, series, type = null) {
+  if (!hasEstimates(state)) return null;
   const ofAll = (row) => state.arrival_rates.map((_, i) => row[i] ?? 0);
   const weights = series.visits.map((row) =>
     type !== null
@@ -177,13 +197,14 @@ export function currentTreatment(state) {
   return found < 0 ? (isEqual(state) ? all.length - 1 : 0) : found;
 }
 
-// The cost of a treatment compared with personalized treatment, as a share of its clicks.
+// The cost of a treatment compared with personalized treatment, as a share of its clicks; its estimate is
+// null if there are none.
 export function priceOf(state, index) {
   const all = treatments(state);
   const treatment = all[index];
   if (treatment.price) return treatment.price;
   const total = (one) => dot(one.value, state.arrival_rates);
-  const price = total(all[0]) > 0 ? Math.max(0, 1 - total(treatment) / total(all[0])) : 0;
+  const price = total(all[0]) > 0 ? Math.max(0, 1 - total(treatment) / total(all[0])) : null;
   return { estimate: price, low: null, high: null };
 }
 

@@ -90,6 +90,7 @@ function benefitText(state, name, own, utilitarian) {
 // The price with its interval: "3.1%, between 1.2% and 5.0%".
 export function priceText(state, treatment) {
   const price = priceOf(state, treatment);
+  if (price.estimate === null) return { shown: "–", between: "" };
   const shown = smallShare(Math.max(0, price.estimate));
   const known = price.low !== null && price.low !== undefined;
   const between = known

@@ -200,6 +200,7 @@ export function reasonText(state, ranking) {
   if (drawsLotteries(state)) return "Drawn by the lottery";
   if (ranking.reason === "best") return "Best known";
   if (ranking.reason === "order") return "Exploring another order";
+  if (ranking.reason !== "item") return "–";
   const other = ranking.explored_items.map((item) => state.surface.items[item]);
   return other.length ? `Exploring ${shortList(other, 2)}` : "Exploring another item";
 }

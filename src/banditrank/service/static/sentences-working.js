@@ -10,7 +10,7 @@ export function workingAnswer(state) {
   if (hour.visits === 0) return `No visits were counted in the last ${span}.`;
   return [
     `The last ${span} had ${number(hour.rate.estimate)} clicks per visit.`,
-    comparison(state, hour),
+    hour.optimum ? comparison(state, hour) : "The optimum is not known yet.",
     drawsLotteries(state) ? "" : explorationText(hour),
   ]
     .filter(Boolean)

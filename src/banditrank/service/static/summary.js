@@ -4,6 +4,7 @@ import { h } from "./element.js";
 import {
   bestRankingOf,
   failingChecks,
+  hasEstimates,
   isEqual,
   isLottery,
   lastHour,
@@ -61,7 +62,10 @@ const byType = (state, textOf) =>
       ),
     );
 
+const pending = (state) => (state.compiling === "this-surface" ? "compiling code" : "being computed");
+
 function shownNow(state) {
+  if (!hasEstimates(state)) return ["shown", "Shown now", "–", pending(state)];
   const ranking = (best) => formatRanking(state, best.ranking);
   if (isEqual(state)) {
     const value = h("span", { class: "rk" }, ranking(state.best_rankings[0]));
@@ -74,6 +78,7 @@ function shownNow(state) {
 }
 
 function learnedSoFar(state) {
+  if (!hasEstimates(state)) return ["learned", "Learned", "–", pending(state)];
   if (isLottery(state)) {
     const count = plural(state.best_rankings.length, "ranking");
     return ["learned", "Learned", count, "in the best lottery by the estimates"];
@@ -89,13 +94,14 @@ function workingNow(state) {
   const hour = lastHour(state);
   if (!hour.visits) return ["working", "Working", "–", "no recent visits"];
   const span = hour.seconds >= 3600 && hour.seconds < 5400 ? "hour" : duration(hour.seconds);
-  const against = `; ${optimumName(state)} ${number(hour.optimum.estimate)}`;
+  const against = hour.optimum ? `; ${optimumName(state)} ${number(hour.optimum.estimate)}` : "";
   return ["working", "Working", number(hour.rate.estimate), `clicks per visit in the last ${span}${against}`];
 }
 
 function fairNow(state) {
   if (state.surface.user_types.length === 1)
     return ["fair", "Fair", "One type", "all users are treated equally"];
+  if (!hasEstimates(state)) return ["fair", "Fair", "–", pending(state)];
   const priced = pricedTreatment(state);
   if (priced < 1) return ["fair", "Fair", "–", "the price of equality is not known"];
   const { shown, between } = priceText(state, priced);

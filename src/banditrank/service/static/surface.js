@@ -14,7 +14,7 @@ import { drawCharts } from "./chart.js";
 import { uiState } from "./ui-state.js";
 import { h } from "./element.js";
 import { clearExplanation, explainView } from "./explain-view.js";
-import { isEmpty, isEqual, isLottery } from "./selectors.js";
+import { estimatesAge, isEmpty, isEqual, isLottery } from "./selectors.js";
 import { ExperimentFeed } from "./experiment-feed.js";
 import { Feed } from "./feed.js";
 import { itemsView } from "./items-view.js";
@@ -122,6 +122,7 @@ function title(state) {
     plural(surface.user_types.length, "user type"),
     `${duration(surface.attribution_seconds)} attribution window`,
     `${plural(state.rounds, "visit")} counted`,
+    estimatesAge(state) > 0 && `estimates of ${plural(state.estimated_from.rounds, "visit")}`,
     state.has_true_values && "Demo: true values known",
   ].filter(Boolean);
   return h(

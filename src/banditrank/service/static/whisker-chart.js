@@ -4,6 +4,7 @@
 // spec: {key, label, idle, rows, range: {low, high}, format, axisFormat}
 // row: {label, sub, bold, head, reference, marks}; head is a user type whose name is above the lanes
 // mark: {key, type, name, bold, estimate, low, high, trueValue, note, text}
+// The estimate is null if it is not known.
 
 import { ticks } from "./axis.js";
 import { chart, line, svg, text } from "./chart.js";
@@ -143,7 +144,8 @@ function laneElements(spec, one, top, place, x, width) {
     group.append(text(0, at, fitText(one.name, room, 13, one.bold ? 600 : 400), one.bold ? "lab b" : "lab"));
   }
   if (hasTrueValue(one)) group.append(marker(one.type, x(one.trueValue), y, 6.5, "tr"));
-  group.append(line(x(one.low), y, x(one.high), y, "wh"), marker(one.type, x(one.estimate), y, 4, "mk"));
+  group.append(line(x(one.low), y, x(one.high), y, "wh"));
+  if (one.estimate !== null) group.append(marker(one.type, x(one.estimate), y, 4, "mk"));
   if (narrow) {
     const first = y + 4 - (notes ? 16 : 8);
     group.append(
