@@ -38,8 +38,10 @@ lint: .venv/test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
+# The package, and then the examples of the README and of docs/, for which the types of the package are in mypy's cache.
 types: .venv/test
 	$(BIN)/mypy
+	$(BIN)/python tools/check_example_types.py
 
 layers: .venv/test
 	$(BIN)/lint-imports

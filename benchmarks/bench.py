@@ -24,6 +24,7 @@ from candidates import measure_candidates
 from dashboard import measure_dashboard
 from interleaving import ROUNDS, interleave, ratio
 from isolation import measure_isolation
+from large_surfaces import measure_large_surfaces
 from logs import measure_logs, measure_models
 from lotteries import measure_lotteries, measure_lottery_loops
 from many_items import measure_many_items
@@ -188,6 +189,7 @@ PARTS = {
     "rest": (measure_rest,),
     "policies": (measure_policies,),
     "many-items": (measure_many_items,),
+    "large-surfaces": (measure_large_surfaces,),
     "candidates": (measure_candidates,),
     "solvers": (measure_solvers, measure_search_loops),
     "lotteries": (measure_lotteries, measure_lottery_loops),

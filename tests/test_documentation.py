@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -39,6 +40,17 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert not list(temporary.iterdir()), "temporary files are removed"
+
+
+def test_types_of_examples_are_checked_at_the_lines_of_their_page() -> None:
+    """Finding 15: `make types` checks the examples of the README and of docs/."""
+    tool = runpy.run_path(str(ROOT / "tools" / "check_example_types.py"))
+    text = "# Page\n\n>>> for x in range(2):\n...     x\n0\n1\n>>> 'y'\n'y'\n"
+    lines = tool["module_of"]("README.md", text).splitlines()
+    assert lines == ["", "", "for x in range(2):", "    x", "", "", "'y'", "", ""]
+    assert tool["module_of"]("docs/page.md", text).startswith("# mypy: ")
+    assert tool["UNTYPED"] < {page_id(page) for page in PAGES} - {"README.md"}
+    assert "check_example_types.py" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def _readme_commands() -> list[str]:
@@ -110,6 +122,20 @@ def _baseline_table() -> dict[str, list[str]]:
     for above, row in pairwise(rows):
         row[:] = [before if cell == "the same" else cell for before, cell in zip(above, row, strict=True)]
     return {name.strip("`"): cells for name, *cells in rows}
+
+
+def test_the_number_of_baselines_is_that_of_the_catalogue() -> None:
+    """Finding 11: pages that count the baselines of other papers state the number in the catalogue."""
+    from banditrank.policies._catalog import BASELINES
+
+    stated = [
+        count
+        for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+        for count in re.findall(
+            r"([\w-]+)\s+baselines\s+(?:from|of)\s+other\s+papers", page.read_text("utf-8")
+        )
+    ]
+    assert set(stated) == {str(len(BASELINES))}
 
 
 def test_what_baselines_assume_is_described() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.carousel_files import write_carousel
 from helpers.command_line import run
 from helpers.csv_logs import write_sample_csv
 from helpers.documentation import ROOT, SITE_PAGES, page_id
@@ -110,6 +111,7 @@ def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     Path(log.training).rename("training.txt")
     Path(log.profiles).rename("userid_profile.txt")
     write_sample_csv(Path("clicks.csv"))
+    write_carousel(Path("DIRECTORY"))
     commands = {line for _, line in LINES if line.startswith("banditrank ") and "--backend ray" not in line}
     for line in sorted(commands):  # creates keys before it lists and revokes them
         _, name, *words = shlex.split(re.sub(r"--horizon \d+|--replications \d+", "", line), comments=True)

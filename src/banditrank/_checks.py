@@ -34,7 +34,7 @@ def check_number(field: str, value: float, low: float, high: float) -> float:
     return float(value)
 
 
-def check_integer(field: str, value: int, minimum: int, maximum: int | None = None) -> int:
+def check_integer(field: str, value: int | None, minimum: int, maximum: int | None = None) -> int:
     """Return a number as an int if it is whole and lies in [minimum, maximum].
 
     Parameters
@@ -42,7 +42,7 @@ def check_integer(field: str, value: int, minimum: int, maximum: int | None = No
     field
         Name of the argument, for the message.
     value
-        The value received.
+        The value received; None is refused.
     minimum, maximum
         The allowed range; without an upper limit if ``maximum`` is None.
 
@@ -60,7 +60,7 @@ def check_integer(field: str, value: int, minimum: int, maximum: int | None = No
     banditrank.errors.InvalidInputError: seed must be a whole number of at least 0, got 1.5
     """
     is_integer = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_integer or value < minimum or (maximum is not None and value > maximum):
+    if value is None or not is_integer or value < minimum or (maximum is not None and value > maximum):
         limits = f"of at least {minimum:,}" if maximum is None else f"from {minimum:,} to {maximum:,}"
         raise InvalidInputError(field, f"must be a whole number {limits}", value)
     return int(value)

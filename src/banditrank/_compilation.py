@@ -14,7 +14,8 @@ from Python, from other formulas, and from the simulation loop. Five facts about
 * The compiler inlines a formula that takes tuples of many arrays into each call site, however large it is,
   at every level of the call graph. Large formulas are therefore called from one place.
 * Numba invalidates a function's machine code when the function's own file changes, not when a formula that
-  it calls does. The cache directory is therefore named after a digest of the whole package.
+  it calls does. The cache directory is therefore named after a digest of the whole package, and formulas of
+  users, which may use values and formulas of any file, are compiled in each process.
 """
 
 import atexit
@@ -32,6 +33,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import numba
 import numba.core.caching
@@ -42,8 +44,10 @@ from numba.core import config, event
 from numba.core.errors import NumbaWarning
 from numba.extending import overload, register_jitable
 
+from banditrank._identity import identify
 from banditrank._interrupts import deferred_interrupts
 from banditrank._notebook import CompilationNotice, is_notebook
+from banditrank.errors import InvalidInputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,7 +83,7 @@ WITHOUT_FORMULAS = (
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a formula on its first call, and cache the machine code on disk."""
+    """Compile a formula on its first call; cache the machine code on disk if it is part of this package."""
     return _compile(function, _OPTIONS)
 
 
@@ -149,11 +153,36 @@ def specialise(
     return _compile(build(*captured, **constants), _OPTIONS, is_cached=all(map(is_own, formulas)))
 
 
+def check_unchanged(formula: Callable[..., Any]) -> None:
+    """Check that a formula of a user is what it was when this was first called, which is before compilation.
+
+    Machine code keeps the values and the formulas that it was compiled with.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value or a formula that it uses has changed.
+    """
+    if is_own(formula):
+        return
+    function = getattr(formula, "py_func", formula)
+    try:
+        digest = identify("formula", function).digest
+    except InvalidInputError:  # of values that are not compiled
+        return
+    if _COMPILED_DIGESTS.setdefault(function, digest) != digest:
+        rule = "must be defined again, because values that it was compiled with have changed"
+        raise InvalidInputError("formula", rule, function.__name__)
+
+
+_COMPILED_DIGESTS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
+
+
 def is_own(formula: Callable[..., Any]) -> bool:
     """Return whether a formula is part of this package.
 
-    Functions that are built around others are not cached on disk: the cache would not notice that their
-    source changes, and could not be read where their module is missing.
+    Others, and functions that are built around them, are not cached on disk: the cache would not notice that
+    their source changes, and could not be read where their module is missing.
     """
     module = getattr(formula, "py_func", formula).__module__  # None for a function of exec
     return str(module).startswith("banditrank.")
@@ -197,6 +226,7 @@ def _compile(
     function: Callable[..., Any], options: dict[str, Any], *, is_cached: bool = True
 ) -> Callable[..., Any]:
     with _cache_directory():
+        is_cached = is_cached and is_own(function)
         dispatcher: Callable[..., Any] = numba.njit(cache=is_cached, **options)(function)
     return dispatcher
 

@@ -21,6 +21,8 @@ class ShownRanking(NamedTuple):
         ignored.
     arm
         Arm of the surface's experiment: ``policy`` for the surface's own; None without an experiment.
+    ignored
+        Candidates and excluded items of the request that are retired or unknown, and were ignored.
     """
 
     id: str
@@ -28,3 +30,4 @@ class ShownRanking(NamedTuple):
     expires_at: datetime
     is_default: bool = False
     arm: str | None = None
+    ignored: tuple[str, ...] = ()

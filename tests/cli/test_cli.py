@@ -33,6 +33,20 @@ def test_simulate_prints_a_table_of_the_default_policies(capsys: pytest.CaptureF
     assert f"seed 7, banditrank {__version__}" in output
 
 
+def test_the_share_of_steep_runs_is_printed_where_it_is_known(capsys: pytest.CaptureFixture) -> None:
+    """Finding 10: the table and the JSON have the share of steep runs, and mark where it is unknown."""
+    policies = ("--policy", "random", "--treatment", "personalized,equal", "--horizon", "4000")
+    _, output, _ = run(capsys, "simulate", "kdd2012", *QUICK, *policies)
+    assert "steep" in output
+    assert re.search(r"random-personalized.* 100\.0% ", output)
+    assert re.search(r"random-equal.* – ", output)
+    assert "–: unknown" in output
+    _, output, _ = run(capsys, "simulate", "kdd2012", *QUICK, *policies, "--json", "-")
+    assert [each["steep_share"] for each in json.loads(output)["runs"]] == [1.0, None]
+    _, output, _ = run(capsys, "simulate", "--policy", "random", "--click-model", "cascade", *QUICK)
+    assert "steep" not in output
+
+
 def test_json_on_standard_output_is_alone_and_complete(capsys: pytest.CaptureFixture) -> None:
     status, output, _ = run(
         capsys,
@@ -98,7 +112,7 @@ def test_without_a_policy_the_default_ones_that_accept_the_options_run(
 ) -> None:
     simulated: list[str] = []
 
-    def record(policies: list[Policy], _: Path | None, **__: object) -> list:
+    def record(policies: list[Policy], *_: object, **__: object) -> list:
         simulated[:] = [policy_label(policy.describe()) for policy in policies]
         return []
 
@@ -209,7 +223,7 @@ def test_problems_with_features_are_simulated(capsys: pytest.CaptureFixture, tmp
 BAD = [
     (
         ["simulate", "kdd2013"],
-        "problem must be kdd2012, linear-context, logistic-context or the path of a TOML file, got 'kdd2013'",
+        "problem must be kdd2012, linear-context, logistic-context, carousel:DIRECTORY or the path",
     ),
     (["simulate", "linear-context", "--policy", "grab"], "--policy must be one of auto, contextual-thompson"),
     (["simulate", "linear-context", "--utility", "nash"], "--utility must be left out for a contextual"),
@@ -223,6 +237,10 @@ BAD = [
     ),
     (["simulate", "--treatment", "fair"], "must be one of personalized, equal, equal-lottery, got 'fair'"),
     (["simulate", "--utility", "nahs"], "--utility must be one of .*did you mean nash"),
+    (
+        ["simulate", "--policy", "ucb-rank", "--utility", "nash"],
+        "--utility must be left out under personalized treatment, which has none, got 'nash'",
+    ),
     (["simulate", "--utility", "alpha:-2"], "alpha must be a number from 0 to 1,000, got -2.0"),
     (["simulate", "--solver", "magic", "--treatment", "equal"], "--solver must be one of .*got 'magic'"),
     (
@@ -272,6 +290,7 @@ BAD = [
     (["problem", "validate", "malformed.toml"], "problem file must be TOML"),
     (["problem", "show", "missing.toml"], "must be readable.*got 'missing.toml'"),
     (["problem", "generate", "randon"], r"did you mean random\?"),
+    (["problem", "generate", "carousel"], "family must be one of .* common-log, long-tail, got 'carousel'"),
     (["problem", "generate", "random", "--positions", "30"], "must not exceed the 20 items, got 30"),
     (
         ["problem", "generate", "random", "-o", "missing/p.toml"],
@@ -313,7 +332,10 @@ BAD = [
     (["problem", "validate", "digits.toml"], "arrival_rates must be a list of numbers"),
     (["problem", "validate", "nested.toml"], "problem file must be TOML"),
     (["problem", "validate", "/dev/full"], "problem file must be a file"),
-    (["problem", "validate", "x" * 300], "problem must be kdd2012 or the path of a TOML file, got"),
+    (
+        ["problem", "validate", "x" * 300],
+        "problem must be kdd2012, carousel:DIRECTORY or the path of a TOML file, got",
+    ),
 ]
 FILES = {
     "more-positions": "arrival_rates = [1]\nposition_preferences = [[0.5, 0.5]]\nitem_means = [[0.5]]",

@@ -47,6 +47,45 @@ def test_what_a_policy_prints_is_not_part_of_the_result(capsys: pytest.CaptureFi
     assert complaint.startswith("ranking\n")
 
 
+def test_a_utility_applies_to_equal_treatment_alone(capsys: pytest.CaptureFixture) -> None:
+    """Finding 9: a utility beside several treatments is that of those which have one."""
+    arguments = ["--policy", "random", "--treatment", "personalized,equal", "--utility", "nash", *SMALL]
+    status, output, _ = run(capsys, "simulate", "my_problem.toml", *arguments, "--json", "-")
+    assert status == 0
+    assert [each["utility"] for each in json.loads(output)["runs"]] == [None, "nash"]
+
+
+def test_policies_of_one_name_are_told_apart(capsys: pytest.CaptureFixture) -> None:
+    """Finding 8: the table, the JSON and the directories of policies of one name are their own."""
+    arguments = ["my_problem.toml", "--policy", "my_module:MostClicked,my_module:Twin", *SMALL]
+    labels = ["most-clicked-personalized-class=MostClicked", "most-clicked-personalized-class=Twin"]
+    status, output, _ = run(capsys, "simulate", *arguments, "--save", "runs", "--json", "-")
+    assert status == 0
+    assert [each["label"] for each in json.loads(output)["runs"]] == labels
+    assert sorted(path.name for path in Path("runs").iterdir()) == labels
+    Path("other_module.py").write_text(
+        "from my_module import MostClicked\nclass Twin(MostClicked):\n    pass\n"
+    )
+    arguments[2] = "my_module:Twin,other_module:Twin"
+    message = (
+        "--policy must have labels of their own, and numbers 1 and 2 have the same, got 'most-clicked-pers"
+    )
+    check_refusal(capsys, ["simulate", *arguments], message)
+    sys.modules.pop("other_module")
+
+
+def test_a_saved_run_of_changed_source_is_not_resumed(capsys: pytest.CaptureFixture) -> None:
+    """Finding 7: ``--save`` refuses to resume a policy whose source has changed, and resumes it otherwise."""
+    arguments = ["my_problem.toml", "--policy", "my_module:MostClicked", "--horizon", "60", "--save", "runs"]
+    assert run(capsys, "simulate", *arguments, "--replications", "2")[0] == 0
+    assert run(capsys, "simulate", *arguments, "--replications", "3")[0] == 0
+    sys.modules.pop("my_module")
+    file = Path("my_module.py")
+    file.write_text(file.read_text(encoding="utf-8").replace("0.1", "0.2"), encoding="utf-8")
+    message = r"save directory must be new or hold the same simulation, .*the source of its policy changed"
+    check_refusal(capsys, ["simulate", *arguments, "--replications", "3"], message)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -71,7 +71,8 @@ def test_a_problem_is_written_and_solved(capsys: pytest.CaptureFixture, log: Log
     assert status == 0
     assert output.splitlines()[0].startswith("The log ")  # the verdict comes first
     said = re.search(
-        r"problem.toml: problem of the position-based model; its click rates are .* by ([\d.]+)", output
+        r"problem.toml: problem of the position-based model; its click rates are .* click_scale, ([\d.]+)",
+        output,
     )
     problem = Problem.load("problem.toml")
     assert (problem.user_types, problem.n_items, problem.n_positions) == (SEGMENTS, 5, 3)
@@ -87,7 +88,26 @@ def test_a_problem_is_written_and_solved(capsys: pytest.CaptureFixture, log: Log
     assert rates == pytest.approx(expected, rel=1e-6)
     assert document["problem"]["scale"] == pytest.approx(worth.sum(axis=1).max())
     assert float(said[1]) == pytest.approx(worth.sum(axis=1).max(), rel=1e-5)
-    assert run(capsys, "solve", "problem.toml")[0] == 0
+    assert problem.click_scale == pytest.approx(worth.sum(axis=1).max())
+
+
+def test_solve_and_frontier_print_clicks_per_visit_as_evaluate_does(
+    capsys: pytest.CaptureFixture, log: Log
+) -> None:
+    """Finding 6: values of a problem estimated from a log are clicks per visit, as `evaluate` prints them."""
+    run(capsys, "log", "fit", log("cube"), "--model", "position-based", "-o", "problem.toml")
+    _, text, _ = run(capsys, "log", "evaluate", log("cube"), "--model", "position-based", "--json", "-")
+    targets = json.loads(text)["evaluation"]["targets"]
+    clicks = {each["name"]: each["value"] for each in targets}
+    solved = json.loads(run(capsys, "solve", "problem.toml", "--json", "-")[1])
+    points = json.loads(run(capsys, "frontier", "problem.toml", "--json", "-")[1])
+    lottery = json.loads(run(capsys, "solve", "problem.toml", "--lottery", "--json", "-")[1])
+    for value in (solved["value"], points["points"][0]["total_value"], lottery["value"]):
+        assert clicks["equal:utilitarian"]["low"] <= value <= clicks["equal:utilitarian"]["high"]
+    personalized = clicks["personalized"]
+    assert personalized["low"] <= points["personalized"]["total_value"] <= personalized["high"]
+    assert "clicks per visit" in run(capsys, "solve", "problem.toml")[1]
+    assert "clicks per visit" in run(capsys, "frontier", "problem.toml")[1]
 
 
 def test_items_positions_and_dates_are_selected(capsys: pytest.CaptureFixture, log: Log) -> None:
@@ -175,6 +195,28 @@ def test_drift_is_looked_for_if_the_time_is_guessed(capsys: pytest.CaptureFixtur
     assert json.loads(output)["drift"]["n_periods"] == 4
     _, output, _ = run(capsys, "log", "diagnose", log("clicks.csv"), "--without", "time", "--json", "-")
     assert json.loads(output)["drift"]["n_periods"] == 1
+
+
+def test_drift_is_found_beside_rows_with_a_bad_date(
+    capsys: pytest.CaptureFixture, log: Log, tmp_path: Path
+) -> None:
+    """Finding 4: a few rows with a bad date are refused or dropped, and do not switch drift off."""
+    lines = Path(log("clicks.csv")).read_text(encoding="utf-8").splitlines()
+    lines[7] = "n/a" + lines[7][len("2026-03-01") :]
+    (tmp_path / "dirty.csv").write_text("\n".join(lines), encoding="utf-8")
+    check_refusal(capsys, ["log", "diagnose", "dirty.csv"], "dirty.csv line 8: date must be a time")
+    _, output, _ = run(capsys, "log", "diagnose", "dirty.csv", "--bad-rows", "drop", "--json", "-")
+    found = json.loads(output)
+    assert found["drift"]["n_periods"] == 4
+    assert found["rows"] == {"counted": 8999, "time is not a time": 1}
+
+
+def test_shared_positions_are_one_column(capsys: pytest.CaptureFixture, log: Log) -> None:
+    """Finding 4: positions that all user types share are listed once."""
+    _, output, _ = run(capsys, "log", "fit", log("cube"), "--shared-positions", "--model", "position-based")
+    assert output.count("1 (reference)") == 1
+    heading = next(line for line in output.splitlines() if line.split()[:1] == ["position"])
+    assert heading.split(maxsplit=1)[1].strip() == "all user types"
 
 
 def test_user_types_are_assessed(capsys: pytest.CaptureFixture, log: Log) -> None:

@@ -88,6 +88,7 @@ def test_a_mapping_names_columns_and_the_command_line_takes_precedence(capsys: p
         ("type = 3", "log.toml: type must be text or a list of texts, got 3"),
         ("first-position = 'one'", "log.toml: first-position must be a whole number, got 'one'"),
         ("item =", r"--mapping must be a TOML file \(.*\), got 'log.toml'"),
+        ("item = " + "[" * 5000, r"--mapping must be a TOML file \(.*\), got 'log.toml'"),
         (None, r"--mapping must be readable \(no such file or directory\), got 'log.toml'"),
     ],
 )
@@ -111,7 +112,7 @@ def test_cubes_are_merged(capsys: pytest.CaptureFixture) -> None:
 
 REFUSALS = [
     (["none.csv"], "log must be a file, a directory or a glob that matches a file, got 'none.csv'"),
-    (["bad.csv"], "bad.csv line 4: clicked must be 0 or 1, got '7'"),
+    (["bad.csv"], "bad.csv line 4: clicked must be 0 or 1, unless bad rows are dropped, got '7'"),
     (["log.csv", "--item", "itm"], r"item column must be one of .* \(did you mean item\?\), got 'itm'"),
     (["log.csv", "--first-position", "3"], "--first-position must be a whole number from 0 to 1, got 3"),
     (

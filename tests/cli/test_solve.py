@@ -167,7 +167,10 @@ def test_long_rankings_are_shortened_and_names_are_unchanged(
 
 BAD = [
     (["solve"], "Missing argument 'PROBLEM'"),
-    (["solve", "kdd2013"], "problem must be kdd2012 or the path of a TOML file, got 'kdd2013'"),
+    (
+        ["solve", "kdd2013"],
+        "problem must be kdd2012, carousel:DIRECTORY or the path of a TOML file, got 'kdd2013'",
+    ),
     (["solve", "kdd2012", "--utility", "nahs"], "--utility must be one of .*did you mean nash.*got 'nahs'"),
     (
         ["solve", "kdd2012", "--utility", "alpha:x"],

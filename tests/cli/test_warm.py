@@ -101,13 +101,16 @@ def test_given_policies_are_compiled(capsys: pytest.CaptureFixture, warmed: list
     assert run(capsys, "warm", *words)[0] == 0
     assert ("ucb-rank", "equal", "maximin") in kinds(warmed)
     assert {treatment for _, treatment, _ in kinds(warmed)} == {"equal"}
+    assert run(capsys, "warm", "--policy", "random", "--utility", "nash")[0] == 0  # of equal treatment
+    status, _, complaint = run(capsys, "warm", "--treatment", "personalized", "--utility", "nash")
+    assert (status, "--utility must be left out under personalized treatment" in complaint) == (2, True)
 
 
 def test_kinds_differ_by_policy_treatment_utility_and_solver() -> None:
     surfaces = [
         a_surface(),
         a_surface(items=("a", "b", "c")),
-        a_surface(utility="nash"),
+        a_surface(keep_seconds=90_000.0),
         a_surface(treatment="equal"),
         a_surface(treatment="equal", utility="nash"),
         a_surface(treatment="equal", utility="nash", items=("a", "b", "c")),

@@ -104,7 +104,8 @@ def record(service: Running) -> Mapping[str, Any]:
     call("addItems", {"items": ["ad-4", "ad-5"]}, **surface)
     call("retireItem", item="ad-5", **surface)
     call("syncItems", {"items": [*ITEMS[1:], "ad-6"]}, **surface)
-    ranking = call("rank", {"user_type": "new", "visitor": "visitor-11"}, **surface)
+    request = {"user_type": "new", "exclude": ["ad-1"], "visitor": "visitor-11"}  # retired: it is ignored
+    ranking = call("rank", request, **surface)
     first, second = call("rankBatch", {"user_types": ["new", "returning"]}, **surface)["rankings"]
     call("feedback", {"ranking": ranking["id"], "clicked": ranking["items"][0]})
     call(

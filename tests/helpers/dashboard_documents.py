@@ -117,6 +117,12 @@ def make(
             "has_true_values": truth,
             "counts_age_seconds": 0.8,
             "compiling": None,
+            "compiling_seconds": None,
+            "estimated_from": {
+                "at": _time(N_BUCKETS * BUCKET_SECONDS + 7),
+                "version": 12,
+                "rounds": rounds,
+            },
             "version": 12,
             "rounds": rounds,
             "arrival_rates": arrivals.tolist() if known else [1 / n] * n,

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from banditrank.dashboard._document_schemas import CountsDocument
 from helpers.dashboard_documents import Document, Made, explanation, last_bucket
 
 PAGES = files("banditrank.service") / "static"
@@ -66,6 +67,7 @@ class Fixture:
     port: int = 0
     version: int = 0
     n_closed: int = 0
+    counts: Document | None = None  # the last that was sent without estimates
     changed: threading.Condition = field(default_factory=threading.Condition)
     _server: ThreadingHTTPServer | None = None
     _thread: threading.Thread | None = None
@@ -110,6 +112,14 @@ class Fixture:
         with self.changed:
             made.dashboard.update(changes)
             self.version += 1
+            self.changed.notify_all()
+
+    def count(self, name: str, **changes: Any) -> None:
+        """Change what a surface's dashboard knows at once and send it without the estimates."""
+        dashboard = self.made[name].dashboard
+        with self.changed:
+            dashboard.update(changes)
+            self.counts = {field: dashboard[field] for field in CountsDocument.__annotations__}
             self.changed.notify_all()
 
     def close_bucket(self, name: str) -> None:
@@ -228,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
-        sent_version, n_closed = -1, served.n_closed
+        sent_version, n_closed, counts = -1, served.n_closed, served.counts
         try:
             while served.listens and self.server is served._server:
                 with served.changed:
@@ -238,6 +248,9 @@ class _Handler(BaseHTTPRequestHandler):
                     if n_closed < served.n_closed:
                         n_closed = served.n_closed
                         self._event("series", last_bucket(made.series))
+                    if served.counts is not counts:
+                        counts = served.counts
+                        self._event("counts", counts or {})
                     if served.slow.is_set() or sent_version == served.version:
                         self.wfile.write(b": alive\n\n")
                         served.changed.wait(1.0)

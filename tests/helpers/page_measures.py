@@ -49,6 +49,41 @@ _OVERHANGING = """() => [...document.body.querySelectorAll("*")]
   .map(element => element.outerHTML.slice(0, 100))"""
 
 
+# Boxes of the lines of all visible texts, cut to the boxes that scroll or hide what is outside of them.
+_OVERLAPPING = """() => {
+  const boxes = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const node = texts.currentNode;
+    if (!node.data.trim() || !node.parentElement.checkVisibility({ visibilityProperty: true })) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const line of range.getClientRects()) {
+      const box = { node, left: line.left, right: line.right, top: line.top, bottom: line.bottom };
+      for (let outer = node.parentElement; outer; outer = outer.parentElement) {
+        if (getComputedStyle(outer).overflowX === "visible") continue;
+        const frame = outer.getBoundingClientRect();
+        box.left = Math.max(box.left, frame.left);
+        box.right = Math.min(box.right, frame.right);
+        box.top = Math.max(box.top, frame.top);
+        box.bottom = Math.min(box.bottom, frame.bottom);
+      }
+      if (box.right - box.left > 2 && box.bottom - box.top > 2) boxes.push(box);
+    }
+  }
+  boxes.sort((a, b) => a.top - b.top);
+  const found = [];
+  boxes.forEach((one, index) => {
+    for (let next = index + 1; next < boxes.length && boxes[next].top < one.bottom - 4; next++) {
+      const other = boxes[next];
+      if (one.node !== other.node && other.left < one.right - 1 && one.left < other.right - 1)
+        found.push(`${one.node.data.trim().slice(0, 60)} | ${other.node.data.trim().slice(0, 60)}`);
+    }
+  });
+  return found;
+}"""
+
+
 def accessibility_findings(page: Page, part: str | None = None, without: Collection[str] = ()) -> list[str]:
     """Return all violations that axe-core finds, in the part of a selector, and without some rules."""
     page.evaluate(AXE_SCRIPT)
@@ -77,6 +112,11 @@ def heading_levels(page: Page) -> list[int]:
 def overhanging(page: Page) -> list[str]:
     """Return elements that overflow the page on the right, without those in a scrolling box."""
     return page.evaluate(_OVERHANGING)
+
+
+def overlapping_texts(page: Page) -> list[str]:
+    """Return pairs of texts that overlap: by more than a pixel sideways, and than the leading of a line."""
+    return page.evaluate(_OVERLAPPING)
 
 
 def images(page: Page) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from banditrank.counts._click_cube import ClickCube
 
 Logging = Literal["uniform", "explored", "plackett-luce"]
 LogClickModel = Literal["single-look", "position-based", "cascade", "dependent-click", "user-browsing"]
+Activity = Literal["two-levels", "gamma"]
 
 EXPLORED_SHARE = 0.2  # of the visits under `explored` that are shown a random ranking
 CONTINUATION = 0.6  # probability of reading on after a click, under `dependent-click`
@@ -23,8 +24,8 @@ class SimulatedVisits(NamedTuple):
     clicks: NDArray[np.bool_]  # (n, K)
     propensities: NDArray[np.float64] | None  # (n, K), None for Plackett–Luce
 
-    def cube(self, *, has_propensities: bool = False) -> ClickCube:
-        """Return the cube of the visits, each by a user of its own."""
+    def cube(self, *, has_propensities: bool = False, users: ArrayLike | None = None) -> ClickCube:
+        """Return the cube of the visits, each by a user of its own by default."""
         propensities = self.propensities if has_propensities else None
         return ClickCube.from_visits(
             self.user_type,
@@ -32,7 +33,38 @@ class SimulatedVisits(NamedTuple):
             self.clicks,
             item_names=[f"item-{j + 1}" for j in range(int(self.items.max()) + 1)],
             propensities=propensities,
+            users=users,
         )
+
+
+LONG_TAIL_EXAMINATION = np.array([1.0, 0.6, 0.4, 0.3, 0.2])
+
+
+def long_tailed_visits(
+    seed: int,
+    *,
+    n_tail: int = 3000,
+    n_visits: int = 4000,
+    is_confounded: bool = False,
+    n_user_types: int = 1,
+    examination: ArrayLike = LONG_TAIL_EXAMINATION,
+) -> tuple[SimulatedVisits, NDArray[np.float64]]:
+    """Return visits under the position-based model and the means of the items.
+
+    The first ``n_tail`` items have two displays each, 30 more items the other ones, and user types do not
+    matter. A confounded policy shows items by appeal and noise, so that the position tells of the item.
+    """
+    rng, n_positions = np.random.default_rng(seed), 5
+    means = np.concatenate([rng.beta(1, 4, n_tail), rng.uniform(0.1, 0.5, 30)])
+    weights = rng.gumbel(size=(n_visits, 30)) - np.log(np.arange(1, 31))
+    items = np.argsort(-weights, axis=1)[:, :n_positions] + n_tail
+    places = rng.permutation(items.size)[: 2 * n_tail]
+    items.ravel()[places] = rng.permutation(np.repeat(np.arange(n_tail), 2))
+    keys = -(means[items] + rng.normal(0, 0.1, items.shape)) if is_confounded else rng.random(items.shape)
+    items = np.take_along_axis(items, np.argsort(keys, axis=1), axis=1)
+    items = items[(np.diff(np.sort(items, axis=1), axis=1) > 0).all(axis=1)]  # no item twice
+    clicks = rng.random(items.shape) < means[items] * np.asarray(examination)
+    return SimulatedVisits(rng.integers(0, n_user_types, len(items)), items, clicks, None), means
 
 
 def make_log_problem(
@@ -54,6 +86,13 @@ def make_log_problem(
     )
 
 
+def draw_activity(kind: Activity, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return the activity of n visits or users, with mean 1; variance 0.4 of two levels, 0.5 of a gamma."""
+    if kind == "two-levels":
+        return rng.choice([0.5, 1.8], n, p=[8 / 13, 5 / 13])
+    return rng.gamma(2.0, 0.5, n)
+
+
 def browsing_examination(n_positions: int, decay: float = 0.7) -> NDArray[np.float64]:
     """Return γ[above, k], shape (K, K): examination declines with the distance from the last click above."""
     above, positions = np.arange(n_positions)[:, None], np.arange(n_positions)
@@ -70,6 +109,7 @@ def simulate_visits(
     *,
     continuation: ArrayLike = CONTINUATION,
     examination: ArrayLike | None = None,
+    activity: ArrayLike = 1.0,
 ) -> SimulatedVisits:
     """Return simulated visits.
 
@@ -92,10 +132,13 @@ def simulate_visits(
         ``dependent-click``.
     examination
         γ[above, k] under ``user-browsing``, shape (K, K); `browsing_examination` by default.
+    activity
+        Factor of the click probabilities of each visit, a number or shape (n,).
     """
     user_type = rng.choice(problem.n_user_types, n_visits, p=problem.arrival_rates).astype(np.int64)
     items, propensities = _rankings(problem, logging, user_type, rng)
     appeal = problem.item_means[user_type[:, None], items]  # (n, K)
+    appeal = np.minimum(appeal * np.broadcast_to(activity, n_visits)[:, None], 1.0)
     clicks = _clicks(problem, click_model, user_type, appeal, rng, continuation, examination)
     return SimulatedVisits(user_type, items, clicks, propensities)
 

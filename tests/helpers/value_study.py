@@ -12,9 +12,11 @@ from banditrank import Problem
 from banditrank.counts._click_cube import ClickCube
 from banditrank.evaluation import TargetEvaluation, evaluate
 from helpers.simulated_logs import (
+    Activity,
     LogClickModel,
     Logging,
     browsing_examination,
+    draw_activity,
     make_log_problem,
     simulate_visits,
 )
@@ -125,14 +127,22 @@ def study(
     n_positions: int = 4,
     means: tuple[float, float] = (0.1, 0.5),
     utility: str = "utilitarian",
+    activity: Activity | None = None,
+    visits_per_user: int = 1,
 ) -> dict[tuple[str, str], ValueFigures]:
-    """Return the figures of each kind and estimator over many simulated logs, each of another problem."""
+    """Return the figures of each kind and estimator over many simulated logs, each of another problem.
+
+    Users of each user type differ in ``activity``, if it is given; each has as many visits on average.
+    """
     records: dict[tuple[str, str], list[ValueRecord]] = defaultdict(list)
     for seed in seeds:
         problem = make_log_problem(seed, n_items=n_items, n_positions=n_positions, means=means)
         rng = np.random.default_rng([seed, n_visits])
-        visits = simulate_visits(problem, logging, n_visits, click_model, rng)
-        cube = visits.cube(has_propensities=visits.propensities is not None)
+        n_users = n_visits // visits_per_user
+        users = np.arange(n_visits) if visits_per_user == 1 else rng.integers(0, n_users, n_visits)
+        factors = 1.0 if activity is None else draw_activity(activity, n_users, rng)[users]
+        visits = simulate_visits(problem, logging, n_visits, click_model, rng, activity=factors)
+        cube = visits.cube(has_propensities=visits.propensities is not None, users=users)
         for record in study_log(problem, cube, click_model, utility=utility):
             records[record.kind, record.estimator].append(record)
     return {key: figures(of_kind) for key, of_kind in records.items()}

@@ -25,10 +25,11 @@ def compare_command(
         list[str] | None,
         typer.Option(
             help="Suites to run: table1, table1-equal, table1-nash, synthetic, graded, low-clicks, "
-            "many-items, conflict, conflict-nash, conflict-lottery, maximin-lottery, exposure, "
+            "many-items, long-tail, conflict, conflict-nash, conflict-lottery, maximin-lottery, exposure, "
             "position-based, cascade, item-jumps, item-drift, turnover, linear-context, logistic-context, "
-            "reproductions (of the policies' own papers) or all; the TOML file of a problem; or MODULE:NAME "
-            "of a problem in Python. Repeat or separate with commas.",
+            "reproductions (of the policies' own papers) or all; carousel:DIRECTORY of a carousel's files; "
+            "the TOML file of a problem; or MODULE:NAME of a problem in Python. Repeat or separate with "
+            "commas.",
             show_default="all",
         ),
     ] = None,
@@ -46,7 +47,15 @@ def compare_command(
         bool,
         typer.Option(
             "--quick",
-            help="Run a smaller version of each suite, in a minute or two; the report states its size.",
+            help="Run a smaller version of each suite, in some minutes; the report states its size.",
+        ),
+    ] = False,
+    held_out: Annotated[
+        bool,
+        typer.Option(
+            "--held-out",
+            help="Compare on held-out copies of the suites: other problems of the same kinds, on which no "
+            "constant of a policy was chosen.",
         ),
     ] = False,
     output: Annotated[
@@ -54,7 +63,7 @@ def compare_command(
         typer.Option(
             metavar="DIR",
             help="Directory to write to; finished jobs in it are not run again.",
-            show_default="output/comparison, or output/comparison-quick",
+            show_default="output/comparison, with -held-out and -quick",
         ),
     ] = None,
     seed: SeedOption = 0,
@@ -71,7 +80,8 @@ def compare_command(
     suites, compared = split_names(suite), split_names(policies)
     if any(map(is_import_path, (*suites, *compared))):
         add_current_directory()
-    directory = output or Path("output") / ("comparison-quick" if quick else "comparison")
+    name = f"comparison{'-held-out' if held_out else ''}{'-quick' if quick else ''}"
+    directory = output or Path("output") / name
     done: list[str] = []
     with report_interruption(done), announce_compilation("policies", "simulation"):
         report = compare(
@@ -79,6 +89,7 @@ def compare_command(
             compared,
             directory,
             quick=quick,
+            held_out=held_out,
             seed=seed,
             workers=workers,
             on_job=lambda name, _: done.append(name),
@@ -96,9 +107,10 @@ def _print_report(report: "Report") -> None:
     if report.overview is not None:
         for board in report.overview.result.tables[:-1]:  # the last table, by suite, is too wide
             table = make_table(board.caption)
-            for column, kind in zip(board.columns, column_kinds(board), strict=True):
-                table.add_column(column, justify="right" if kind in ("number", "interval") else "left")
-            table.columns[0].no_wrap = True
+            for heading, kind in zip(board.columns, column_kinds(board), strict=True):
+                table.add_column(heading, justify="right" if kind in ("number", "interval") else "left")
+            for column in table.columns[:2]:  # the policy, and what it knows of positions
+                column.no_wrap = True
             for row in board.rows:
                 table.add_row(*row)
             console.print(table)
@@ -108,8 +120,8 @@ def _print_report(report: "Report") -> None:
     reproductions = [study for study in report.studies if study.study.has_agreement]
     if reproductions:
         table = make_table("Reproductions of the policies' papers")
-        for column in ("reproduction", "agreement"):
-            table.add_column(column, overflow="fold")
+        for heading in ("reproduction", "agreement"):
+            table.add_column(heading, overflow="fold")
         table.add_column("checks", justify="right", no_wrap=True)
         for study in reproductions:
             table.add_row(study.study.title, study.result.agreement, study.result.checks_summary)

@@ -200,7 +200,8 @@ def _values_table(surface: "SurfaceSummary") -> "Table":
     for values in (surface.positions, surface.items):
         for value in values:
             interval = f"{value.low:.3f}–{value.high:.3f}"
-            numbers = f"{value.estimate:.3f}", interval, f"{value.true_value:.3f}"
+            estimate = "–" if value.estimate is None else f"{value.estimate:.3f}"
+            numbers = estimate, interval, f"{value.true_value:.3f}"
             table.add_row(value.user_type, value.name, *numbers)
         table.add_section()
     return table

@@ -60,9 +60,9 @@ def frontier_command(
 ) -> None:
     """Show the trade-off between total and worst-off value.
 
-    Solves the utilitarian, α-fair and maximin utilities and prints the total click rate of each ranking and
-    that of its worst-off user type, then those of the best lottery over rankings for each utility, beside
-    personalized treatment.
+    Solves the utilitarian, α-fair and maximin utilities and prints the clicks per visit of each ranking,
+    in total and of its worst-off user type, then those of the best lottery over rankings for each utility,
+    beside personalized treatment.
     """
     from banditrank.model._catalog import load_problem
     from banditrank.solvers._frontier import pareto_frontier
@@ -175,7 +175,7 @@ def _print_frontier(problem: "Problem", points: "list[FrontierPoint]") -> None:
     console = make_console()
     console.print(table)
     console.print(
-        "total: click rate over all users; worst off: click rate of the worst-off user type", style="dim"
+        "total: clicks per visit over all users; worst off: those of the worst-off user type", style="dim"
     )
     console.print("price: price of equality, the share of the personalized total that is lost", style="dim")
     if any(point.is_arbitrary for point in points):

@@ -26,7 +26,8 @@ def _help(context: typer.Context) -> None:
 
 
 ProblemArgument = Annotated[
-    str, typer.Argument(metavar="PROBLEM", help="Built-in problem (kdd2012) or TOML file.")
+    str,
+    typer.Argument(metavar="PROBLEM", help="Built-in problem (kdd2012), carousel:DIRECTORY, or TOML file."),
 ]
 
 
@@ -74,7 +75,8 @@ def generate_command(
     family: Annotated[
         str,
         typer.Argument(
-            metavar="FAMILY", help="synthetic, random, conflict, ties, conflict-ties, common or common-log."
+            metavar="FAMILY",
+            help="synthetic, random, conflict, ties, conflict-ties, common, common-log or long-tail.",
         ),
     ],
     output: Annotated[
@@ -91,10 +93,13 @@ def generate_command(
     ] = 0,
 ) -> None:
     """Generate a random problem of a family."""
-    from banditrank.model._generators import make_problem
+    from banditrank.errors import UnknownNameError
+    from banditrank.model._generators import FAMILIES, make_problem
     from banditrank.model._problem_file import problem_to_toml, write_problem
 
     check_output_files(None, output=output)
+    if family not in FAMILIES:  # a carousel, which is read and not generated
+        raise UnknownNameError("family", family, FAMILIES)
     problem = make_problem(family, n_user_types=user_types, n_items=items, n_positions=positions, seed=seed)
     if output is None:
         sys.stdout.write(problem_to_toml(problem))
@@ -131,9 +136,9 @@ def _print_problem(problem: "Problem") -> None:
         means.add_row(name, *(f"{value:.3f}" for value in problem.item_means[:, j]))
     best = make_table("Best personalized rankings")
     best.add_column("user type", overflow="fold")
-    best.add_column("click rate", justify="right", no_wrap=True)
+    best.add_column("clicks per visit", justify="right", no_wrap=True)
     best.add_column("items, first position first", overflow="fold")
-    values = best_personalized_values(problem)
+    values = problem.click_scale * best_personalized_values(problem)
     for i, ranking in enumerate(best_personalized_rankings(problem)):
         names = ", ".join(problem.items[item] for item in ranking)
         best.add_row(problem.user_types[i], f"{values[i]:.3f}", names)

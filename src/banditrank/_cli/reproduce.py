@@ -35,7 +35,7 @@ def reproduce_command(
         bool,
         typer.Option(
             "--quick",
-            help="Run a smaller version of each study, in about a minute; the report states its size.",
+            help="Run a smaller version of each study, in some minutes; the report states its size.",
         ),
     ] = False,
     output: Annotated[

@@ -50,7 +50,8 @@ def simulate_command(
         str,
         typer.Argument(
             metavar="PROBLEM",
-            help="Built-in problem (kdd2012; linear-context or logistic-context with features) or TOML file.",
+            help="Built-in problem (kdd2012; linear-context or logistic-context with features), "
+            "carousel:DIRECTORY of a carousel's files, or TOML file.",
             show_default="kdd2012",
         ),
     ] = "kdd2012",
@@ -173,7 +174,8 @@ def simulate_command(
     """Simulate policies and compare their regret.
 
     Each replication learns from scratch. Prints the median, quantiles, mean and maximum of regret at the
-    horizon, the rate of optimal rankings and the duration of the initial phase.
+    horizon, the share of replications whose regret is steep over the last half of rounds, the rate of
+    optimal rankings and the duration of the initial phase.
     """
     from banditrank.model._catalog import load_any_problem
     from banditrank.model._changes import make_timeline
@@ -182,6 +184,8 @@ def simulate_command(
     from banditrank.model._rewards import as_rewards
     from banditrank.policies._catalog import non_default_options
     from banditrank.simulation._backends.catalog import make_backend
+    from banditrank.simulation._component_identities import own_parameters
+    from banditrank.simulation._labels import policy_labels
     from banditrank.simulation._plots import save_plot
 
     check_output_files(json_file, plot, inputs=[problem])
@@ -224,10 +228,12 @@ def simulate_command(
                 memory=memory,
             )
         ]
+    labels = policy_labels(compared, [own_parameters(policy) for policy in compared])
     made = make_backend(cast("BackendName", backend), workers=workers, address=address)
     with redirect_stdout(sys.stderr), made as opened:  # Ray and custom policies may print
         results = _simulate_all(
             compared,
+            labels,
             save,
             problem=simulated,
             horizon=horizon,
@@ -240,11 +246,11 @@ def simulate_command(
             workers=workers,
         )
     if results and json_file is not None:
-        write_json(_document(results, replications, changes, limit, least_slope), json_file)
+        write_json(_document(results, labels, replications, changes, limit, least_slope), json_file)
     if results and json_file != "-":
-        _print_table(results, changes)
+        _print_table(results, labels, changes)
     if results and least_slope is not None and json_file != "-":
-        _print_slopes(results, limit, least_slope)
+        _print_slopes(results, labels, limit, least_slope)
     if results and plot is not None:
         save_plot(results, plot, changes, **plot_options)
     finished, requested = (
@@ -289,9 +295,10 @@ def _make_policies(
 
     Without a policy, return the default policies that accept all options.
     """
-    from banditrank.policies._base import check_treatment
+    from banditrank.policies._base import check_treatment, check_utility, is_equal
     from banditrank.policies._catalog import DEFAULT_POLICIES, LOTTERY_POLICIES, accepts_option
     from banditrank.simulation._simulate import check_simulation
+    from banditrank.utilities._utility import UTILITARIAN
 
     chosen = [check_treatment(name) for name in split_names(treatments)]
     if policies:
@@ -304,11 +311,14 @@ def _make_policies(
         pairs = [
             pair for pair in default if all(accepts_option(option, *pair) for option in options)
         ] or default
+    if not any(is_equal(treatment) for _, treatment in pairs):
+        check_utility(settings["utility"], "personalized")  # none of the policies would use it
     made = []
     for pair in dict.fromkeys(pairs):
         accepted = {option: value for option, value in options.items() if accepts_option(option, *pair)}
         name, treatment = pair
-        made.append(_make_policy(name, problem, treatment, rewards=rewards, **accepted, **settings))
+        own = settings if is_equal(treatment) else {**settings, "utility": UTILITARIAN}
+        made.append(_make_policy(name, problem, treatment, rewards=rewards, **accepted, **own))
     for option, value in options.items():
         if not any(accepts_option(option, *pair) for pair in pairs):
             raise InvalidInputError(option, "must be left out: none of the policies accepts it", value)
@@ -345,6 +355,7 @@ def _make_policy(
 
 def _simulate_all(
     policies: "list[AnyPolicy]",
+    labels: Sequence[str],
     directory: Path | None,
     *,
     backend: "Backend",
@@ -352,14 +363,13 @@ def _simulate_all(
     **settings: Any,
 ) -> "list[SimulationResult]":
     """Simulate one policy after the other; Ctrl-C returns the finished replications."""
-    from banditrank.policies._base import policy_label
     from banditrank.simulation._compilation_ahead import compile_ahead
     from banditrank.simulation._simulate import make_experiment, simulate
 
     results: list[SimulationResult] = []
     with compile_ahead(lambda: [make_experiment(policy, **settings) for policy in policies], workers):
-        for policy in policies:
-            save_to = None if directory is None else directory / policy_label(policy.describe())
+        for policy, label in zip(policies, labels, strict=True):
+            save_to = None if directory is None else directory / label
             try:
                 with announce_compilation("policies", f"simulation of {policy.name}, {policy.treatment}"):
                     results.append(simulate(policy, save_to=save_to, backend=backend, **settings))
@@ -368,15 +378,15 @@ def _simulate_all(
             if not results[-1].is_complete:
                 break
             if policy is not policies[-1]:
-                _show_finished(results[-1])
+                _show_finished(results[-1], label)
     return results
 
 
-def _show_finished(result: "SimulationResult") -> None:
+def _show_finished(result: "SimulationResult", label: str) -> None:
     """Print the regret of a policy on a terminal, because others may have to be compiled before the table."""
     if sys.stderr.isatty():
         regret = f"{result.median[-1]:,.0f}"
-        typer.echo(f"banditrank: {result.label} is finished: median regret {regret}", err=True)
+        typer.echo(f"banditrank: {label} is finished: median regret {regret}", err=True)
 
 
 def _least_slope(
@@ -393,16 +403,18 @@ def _least_slope(
     return float(graves_lai_constant(problem, click_model=click_model, min_gap=min_gap).sum())
 
 
-def _print_slopes(results: "list[SimulationResult]", min_gap: float | None, least_slope: float) -> None:
+def _print_slopes(
+    results: "list[SimulationResult]", labels: Sequence[str], min_gap: float | None, least_slope: float
+) -> None:
     table = make_table("Slope of regret per ln t over the last tenfold of rounds")
     table.add_column("policy", overflow="fold")
     for heading in ("slope", "95% interval", "× the limit"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for result in results:
+    for result, label in zip(results, labels, strict=False):
         mean, low, high = result.log_slope()
         is_personalized = result.policy["treatment"] == "personalized"
         ratio = f"{mean / least_slope:,.2f}" if is_personalized and least_slope > 0 else "–"
-        table.add_row(result.label, f"{mean:,.1f}", f"{low:,.1f} to {high:,.1f}", ratio)
+        table.add_row(label, f"{mean:,.1f}", f"{low:,.1f} to {high:,.1f}", ratio)
     console = make_console()
     console.print(table)
     console.print(
@@ -414,6 +426,7 @@ def _print_slopes(results: "list[SimulationResult]", min_gap: float | None, leas
 
 def _document(
     results: "list[SimulationResult]",
+    labels: Sequence[str],
     replications: int,
     changes: str | None,
     min_gap: float | None,
@@ -439,27 +452,43 @@ def _document(
         "delay": first.delay,
         "version": first.version,
         **({} if slopes is None else {"slopes": slopes}),
-        "runs": [result.to_dict() for result in results],
+        "runs": [
+            {"label": label, **result.to_dict()} for label, result in zip(labels, results, strict=False)
+        ],
     }
 
 
-def _print_table(results: "list[SimulationResult]", changes: str | None) -> None:
+def _steep_shares(results: "list[SimulationResult]") -> list[str] | None:
+    """Return the share of steep replications of each result; None if all are unknown."""
+    with announce_compilation("policies", "search for the least slope of regret"):
+        shares = [result.steep_share for result in results]
+    if all(share is None for share in shares):
+        return None
+    return ["–" if share is None else f"{share:.1%}" for share in shares]
+
+
+def _print_table(results: "list[SimulationResult]", labels: Sequence[str], changes: str | None) -> None:
+    from banditrank.simulation._steep_runs import STEEP_FACTOR
+
     first = results[0]
     rounds = f"{first.horizon:,} rounds, seed {first.seed}, banditrank {first.version}"
     caption = f"{first.problem_summary(changes)}, {rounds}"
     table = make_table(f"Regret: {caption}")
     table.add_column("policy", overflow="fold")
-    for heading in ("median", "10%", "90%", "mean", "max", "optimal", "initial", "M/s"):
+    steep_shares = _steep_shares(results)
+    steep = [] if steep_shares is None else ["steep"]
+    for heading in ("median", "10%", "90%", "mean", "max", *steep, "optimal", "initial", "M/s"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for result in results:
+    for row, (result, label) in enumerate(zip(results, labels, strict=False)):  # fewer after an interruption
         final = result.final_regret
         table.add_row(
-            result.label + ("" if result.is_complete else f" ({len(result.replications)} replications)"),
+            label + ("" if result.is_complete else f" ({len(result.replications)} replications)"),
             f"{result.median[-1]:,.0f}",
             f"{result.quantile(0.1)[-1]:,.0f}",
             f"{result.quantile(0.9)[-1]:,.0f}",
             f"{final.mean():,.0f}",
             f"{final.max():,.0f}",
+            *([] if steep_shares is None else [steep_shares[row]]),
             f"{result.optimal_rate[:, -1].mean():.1%}",
             f"{result.initial_rounds.mean():,.0f}",
             f"{result.rounds_per_second / 1e6:.1f}",
@@ -468,14 +497,19 @@ def _print_table(results: "list[SimulationResult]", changes: str | None) -> None
     console.print(table)
     notes = "optimal: rate of optimal rankings; initial: rounds of the initial phase"
     console.print(f"{notes}; M/s: million rounds per second", style="dim")
+    if steep_shares is not None:
+        unknown = "; –: unknown" if "–" in steep_shares else ""
+        console.print(
+            "steep: share of replications whose slope per ln t over the last half of rounds exceeds "
+            f"{STEEP_FACTOR:g} times the least one in the long run, as linear regret does{unknown}",
+            style="dim",
+        )
     if len({result.policy["treatment"] for result in results}) > 1:
         console.print("personalized and equal regret are relative to different optima", style="dim")
     for note in dict.fromkeys(note for result in results for note in result.violations):
         console.print(note)
-    for result in results:
+    for result, label in zip(results, labels, strict=False):
         unfinished = int((result.initial_rounds >= result.horizon).sum())
         if unfinished:
             count = f"{unfinished} of {len(result.replications)} replications"
-            console.print(
-                f"{result.label}: the initial phase of {count} did not end, so they learned nothing"
-            )
+            console.print(f"{label}: the initial phase of {count} did not end, so they learned nothing")

@@ -294,7 +294,7 @@ def _print_lottery(
         if found:
             console.print(f"{heading}: {list_names([guarantee.name for guarantee in found])}")
     console.print(f"price of equality {_lottery_report(lottery, report).price_of_equality:.2%}")
-    console.print("lottery, fixed, personalized: expected click rates", style="dim")
+    console.print("lottery, fixed, personalized: expected clicks per visit", style="dim")
     if lottery.value == float("-inf"):
         console.print("the lottery is arbitrary: its value is −∞, so all lotteries are equally good")
 
@@ -361,7 +361,7 @@ def _print_solution(
     console.print(facts)
     console.print(_types_table(problem, report))
     console.print(f"price of equality {report.price_of_equality:.2%}")
-    console.print("equal, personalized: click rates; lost: share of the personalized click rate", style="dim")
+    console.print("equal, personalized: clicks per visit; lost: share of the personalized ones", style="dim")
     if solution.value == float("-inf"):
         console.print("the ranking is arbitrary: its value is −∞, so all rankings are equally good")
 

@@ -214,7 +214,7 @@ def _print_estimates(report: "EstimatesReport") -> None:
         for item in of_type.items:
             table.add_row(
                 f"{item.item} (retired)" if item.retired else item.item,
-                f"{item.estimate:.3f}",
+                "–" if item.estimate is None else f"{item.estimate:.3f}",
                 f"{item.low:.3f} to {item.high:.3f}",
                 f"{item.displays:,}",
                 f"{item.rewards:,.6g}",

@@ -89,12 +89,17 @@ def _given_surfaces(
 ) -> "list[Surface]":
     """Return surfaces of several sizes for each policy, treatment and utility."""
     from banditrank.engine._surface import Surface
+    from banditrank.policies._base import check_utility
 
     surfaces: list[Surface] = []
+    names = split_names(utilities) or ["utilitarian", "nash"]
+    chosen = split_names(treatments) or ["personalized", "equal"]
+    if utilities and set(chosen) == {"personalized"}:
+        for utility in names:
+            check_utility(utility, "personalized")
     for policy in split_names(policies) or ["auto"]:
-        for treatment in split_names(treatments) or ["personalized", "equal"]:
-            names = split_names(utilities) or ["utilitarian", "nash"]
-            for utility in names[:1] if treatment == "personalized" else names:
+        for treatment in chosen:
+            for utility in ["utilitarian"] if treatment == "personalized" else names:
                 for n_items, n_positions in _SIZES:
                     definition = {
                         "name": f"kind-{len(surfaces) + 1}",

@@ -14,6 +14,9 @@ from banditrank.utilities._utility import Utility
 
 Floats = NDArray[np.float64]
 
+SOLVER_FAMILIES = tuple(sorted(set(FAMILIES) - {"long-tail"}))
+"""Families with values of about 1; those of ``long-tail`` are near the tolerances of general solvers."""
+
 SIZES = ((3, 5, 3), (2, 4, 4), (4, 6, 2), (3, 5, 1), (1, 5, 2))  # N, M, K: also K = M, K = 1, one type
 
 
@@ -97,6 +100,6 @@ def small_solver_problems() -> list[SolverProblem]:
     """Return small problems of every family, with and without bonuses, of different seeds and sizes."""
     return [
         generate_solver_problem(family, SIZES[(2 * number + bonuses) % len(SIZES)], number, bonuses=bonuses)
-        for number, family in enumerate(sorted(FAMILIES))
+        for number, family in enumerate(SOLVER_FAMILIES)
         for bonuses in (False, True)
     ]

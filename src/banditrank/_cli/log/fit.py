@@ -48,7 +48,7 @@ def fit_command(
 
     from banditrank.estimators import fit_click_model
     from banditrank.logs import withhold_estimates
-    from banditrank.logs._estimated_problem import estimate_scaled_problem
+    from banditrank.logs._estimated_problem import estimate_with_model
     from banditrank.logs._report_tables import describe_unlisted, listed_types
 
     cube = log.read()
@@ -63,7 +63,7 @@ def fit_command(
     known = withhold_estimates(fit, diagnosis)
     estimated = None
     if output is not None:
-        estimated = estimate_scaled_problem(cube, fit, diagnosis, name=output.stem)
+        estimated = estimate_with_model(cube, fit, diagnosis, name=output.stem)
         estimated.problem.save(output)
     if json_file is not None:
         document: dict[str, Any] = {
@@ -72,7 +72,8 @@ def fit_command(
             "fit": known.to_dict(),
         }
         if estimated is not None:
-            document["problem"] = {"file": str(output), "model": estimated.model, "scale": estimated.scale}
+            document["problem"] = {"file": str(output), "model": estimated.model}
+            document["problem"]["scale"] = estimated.problem.click_scale
         write_json(document, json_file)
     if json_file == "-":
         return
@@ -87,10 +88,10 @@ def fit_command(
     if note := describe_unlisted(len(known.user_types)):
         console.print(note)
     if estimated is not None:
-        scale = f"; its click rates are those of the log divided by {estimated.scale:.6g}"
+        scale = estimated.problem.click_scale
+        note = f"; its click rates are clicks per visit divided by its click_scale, {scale:.6g}"
         console.print(
-            f"{output}: problem of the {estimated.model} model{scale if estimated.scale != 1 else ''}",
-            soft_wrap=True,
+            f"{output}: problem of the {estimated.model} model{note if scale != 1 else ''}", soft_wrap=True
         )
 
 
@@ -106,18 +107,15 @@ def _heading(fit: "ClickModelFit") -> list[str]:
 
 
 def _positions(fit: "ClickModelFit", types: list[int]) -> "Table":
-    from banditrank.logs._report_tables import format_interval
+    from banditrank.logs._report_tables import tabulate_positions
 
+    (position, *headings), rows = tabulate_positions(fit, types)
     table = make_table(f"Worth of positions: {fit.worth_meaning}; {fit.level:.0%} intervals")
-    table.add_column("position", justify="right")
-    for i in types:
-        table.add_column(shorten(fit.user_types[i]), overflow="fold")
-    for k in range(fit.position_worth.shape[1]):
-        cells = [
-            format_interval(float(fit.position_worth[i, k]), *map(float, fit.position_intervals[i, k]))
-            for i in types
-        ]
-        table.add_row(str(k + 1), *cells)
+    table.add_column(position, justify="right")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

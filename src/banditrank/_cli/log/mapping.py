@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from banditrank._cli.command import split_names
-from banditrank.errors import InvalidInputError, UnknownNameError
+from banditrank.errors import InvalidInputError, UnknownNameError, one_line
 
 _LISTS = {"type": "user_type", "items": "items", "without": "without"}
 _NUMBERS = {"first-position": "first_position"}
@@ -33,8 +33,9 @@ def read_mapping(path: Path) -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInputError.from_os("--mapping", "must be readable", path, error) from None
-    except ValueError as error:  # of TOML or UTF-8
-        raise InvalidInputError("--mapping", f"must be a TOML file ({error})", str(path)) from None
+    except (ValueError, RecursionError) as error:  # of TOML or UTF-8
+        reason = one_line(error)
+        raise InvalidInputError("--mapping", f"must be a TOML file ({reason})", str(path)) from None
     for option in document:
         if option not in _PARAMETERS:
             raise UnknownNameError(f"option in {path.name}", option, _PARAMETERS)

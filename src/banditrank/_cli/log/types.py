@@ -33,7 +33,8 @@ def types_command(
     """Assess which columns are worth being user types.
 
     For each column and pair of columns: does telling users apart predict held-out displays better, how many
-    clicks would personalized rankings gain, and did the logging policy depend on it.
+    clicks would personalized rankings gain, and did the logging policy depend on it among users who are alike
+    in the other columns.
     """
     check_output_files(json_file, inputs=log.inputs)
 
@@ -59,10 +60,7 @@ def types_command(
     console.print(_table(assessment))
     for one in assessment.columns:
         if one.is_confounded:
-            console.print(
-                f"rankings were chosen by {' and '.join(one.columns)}: leaving it out biases the worth of "
-                "positions"
-            )
+            console.print(f"{' and '.join(one.columns)}: {one.logging_text}")
 
 
 def _table(assessment: "UserTypeAssessment") -> "Table":
