@@ -10,6 +10,7 @@ import pytest
 from campaigns.crash_clients import Client
 from campaigns.crashes import SET_UPS, STORES, crash, kills_of, left_running
 from campaigns.service_process import ServiceProcess
+from helpers.live import wait_until
 from helpers.servers import PostgresServer, RedisServer
 
 LONG = pytest.param(4, 8, marks=pytest.mark.campaign)
@@ -73,6 +74,6 @@ def test_an_orphan_in_a_servers_directory_is_found(tmp_path: Path) -> None:
     command = ["/bin/sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!"]
     orphan = int(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout)
     try:
-        assert any(line.startswith("sleep 600") for line in left_running([tmp_path]))
+        wait_until(lambda: any(line.startswith("sleep 600") for line in left_running([tmp_path])))
     finally:
         os.kill(orphan, signal.SIGKILL)

@@ -56,7 +56,8 @@ def graves_lai_constant(
     Under the position-based model with unknown positions it is found to 3%. Under single looks it is found to
     0.01% if there are at most 2,000 rankings. With more, only those count that differ from the best one by a
     swap, a new item, or both: an upper bound of the constant. Where many rankings are equally good, the
-    program may not converge, and an upper bound within 11% of its solution is returned.
+    program may not converge, and an upper bound within 11% of its solution is returned; it differs by some
+    per cent between processors, because rounding errors decide which of equal rankings is shown.
 
     Parameters
     ----------
