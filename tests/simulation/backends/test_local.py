@@ -4,7 +4,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from threading import Lock
 from types import ModuleType
 
@@ -13,6 +14,9 @@ import pytest
 
 from banditrank import InvalidInputError, Policy, UCBRank, Utility, kdd2012, simulate
 from banditrank.simulation._backends import local
+from banditrank.simulation._backends.local import LocalBackend
+from banditrank.simulation._progress import Advance
+from banditrank.simulation._replication import AnyExperiment, Replication
 
 
 def make_policy(fails_at: int | None = None, baggage: object = None) -> Policy:
@@ -112,20 +116,38 @@ def test_what_fails_in_a_thread_stops_the_others() -> None:
     assert made[0] < 10_000_000
 
 
+class CountedBackend(LocalBackend):
+    """Local backend that counts the replications that its caller has kept."""
+
+    n_kept = 0
+
+    def run(
+        self, experiment: AnyExperiment, indices: Sequence[int], advance: Advance
+    ) -> Generator[Replication]:
+        with closing(super().run(experiment, indices, advance)) as finished:
+            for replication in finished:
+                yield replication
+                self.n_kept += 1
+
+
 @pytest.mark.usefixtures("default_interrupt")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interruption_stops_everything_and_keeps_what_is_finished(workers: int) -> None:
-    """A real signal, sent as soon as two replications were played; the rest is far too long."""
+    """A real signal, sent as soon as two replications were kept; the rest is far too long."""
     played, lock = [0], Lock()
+    backend = CountedBackend(workers)
+    is_sent = threading.Event()
 
     def note(rounds: int) -> None:
         with lock:
-            before, played[0] = played[0], played[0] + rounds
-        if before < 400_000 <= played[0]:
-            os.kill(os.getpid(), signal.SIGINT)
+            played[0] += rounds
+            if backend.n_kept < 2 or is_sent.is_set():
+                return
+            is_sent.set()
+        os.kill(os.getpid(), signal.SIGINT)
 
     result = simulate(
-        UCBRank(coefficient=0.25), kdd2012(), 100_000, 100_000, 5, workers=workers, progress=note
+        UCBRank(coefficient=0.25), kdd2012(), 100_000, 100_000, 5, backend=backend, progress=note
     )
     at_the_end = played[0]
     assert 1 <= len(result.replications) < 100_000
