@@ -25,7 +25,7 @@ from banditrank import InvalidInputError, Problem, UnknownNameError
 from banditrank.counts._click_cube import ClickCube
 from banditrank.estimators import ClickModelFit, fit_click_model, select_click_model
 from banditrank.estimators._binomial_likelihood import maximize_rank_one
-from banditrank.estimators._click_models import _rank_one, _rank_one_tables
+from banditrank.estimators._click_models import _dependent_click, _rank_one, _rank_one_tables, _single_look
 from banditrank.estimators._click_models._dependent_click import fit_dependent_click
 from banditrank.estimators._click_models._fit import _with_one_type
 from banditrank.estimators._click_models._item_position_graph import find_components, joining_items
@@ -657,10 +657,40 @@ def test_single_look_shares_are_not_biased_by_the_bound_of_the_tail() -> None:
         rng = np.random.default_rng(seed)
         displays = rng.multinomial(2, np.full(5, 0.2), 3000).astype(float)
         clicks = rng.binomial(displays.astype(int), rng.beta(1, 2, (3000, 1)) * shares).astype(float)
-        found, appeal = _fit_type(displays, clicks)
+        found, appeal, is_converged = _fit_type(displays, clicks)
+        assert is_converged
         assert appeal.max() == 1.0
         errors.append(found[0] - shares[0])
     assert np.mean(errors) > -0.035  # standard error 0.011; it was -0.05
+
+
+def test_single_look_shares_converge_where_few_displays_tell_positions_apart() -> None:
+    """Finding 1: coordinate ascent hardly moves there, and stopped up to 0.1 from the shares of the maximum.
+
+    A point is the maximum where no multiplier of a concave problem is negative and its equations hold.
+    """
+    at_bound = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n_positions = int(rng.integers(3, 9))
+        n_items = n_positions * int(rng.integers(1, 4))
+        shares = np.geomspace(1.0, 0.1, n_positions)
+        own = np.eye(n_positions)[np.arange(n_items) % n_positions]
+        displays = rng.integers(2000, 200_000, (n_items, 1)) * own + rng.poisson(3, own.shape)
+        rates = rng.beta(0.6, 0.4, (n_items, 1)) * shares / shares.sum()
+        clicks = rng.binomial(displays.astype(int), rates).astype(float)
+        found, appeal, is_converged = _fit_type(displays, clicks)
+        assert is_converged
+        assert found.sum() == pytest.approx(1.0)
+        of_positions = clicks.sum(axis=0)
+        gradient = of_positions - found * (displays.T @ appeal)
+        multiplier = gradient.sum()
+        assert multiplier > -1e-6
+        np.testing.assert_allclose(gradient, multiplier * found, atol=1e-6 * of_positions.max())
+        slopes = clicks.sum(axis=1) - appeal * (displays @ found)
+        np.testing.assert_allclose(np.where(appeal < 1, slopes, np.minimum(slopes, 0)), 0, atol=1e-6)
+        at_bound.append((appeal == 1).any())
+    assert 0 < sum(at_bound) < 40
 
 
 def test_browsing_contexts_of_a_long_tail_are_not_biased() -> None:
@@ -697,6 +727,26 @@ def test_a_fit_that_did_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) ->
     diagnosis = diagnose(cube)
     assert "The fit did not converge for user types" in diagnosis.summary()
     assert diagnosis.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "module", "limits"),
+    [
+        ("single-look", _single_look, ("_MAX_SWEEPS", "_MAX_STEPS")),
+        ("dependent-click", _dependent_click, ("_MAX_ITERATIONS",)),
+    ],
+)
+def test_fits_of_other_models_say_that_they_did_not_converge(
+    monkeypatch: pytest.MonkeyPatch, model: LogClickModel, module: ModuleType, limits: tuple[str, ...]
+) -> None:
+    """Finding 1: so do the other fits that take steps."""
+    cube = make_cube(model, 2000)
+    assert fit_click_model(cube, model, held_out=False).is_converged
+    for limit in limits:
+        monkeypatch.setattr(module, limit, 1)
+    fit = fit_click_model(cube, model, held_out=False)
+    assert not fit.is_converged
+    assert "the fit did not converge for user types" in fit.summary()
 
 
 def test_components_and_joining_items() -> None:

@@ -20,7 +20,7 @@ from banditrank.estimators._click_models._goodness_of_fit import (
 )
 from banditrank.estimators._click_models._long_tail import informative_rates, shrink_means
 from banditrank.estimators._click_models._rank_one import fit_rank_one_tables
-from banditrank.estimators._maximum_likelihood import alternate
+from banditrank.estimators._click_models._single_look import fit_shares
 from banditrank.evaluation._log_cells import LogCells, sum_by
 
 Floats = NDArray[np.float64]
@@ -30,8 +30,6 @@ EvaluationModel: TypeAlias = Literal["single-look", "position-based", "user-brow
 """Click model of a direct method."""
 
 _SINGULAR = 1e-9  # eigenvalues below this share of the largest are taken for 0
-_TOLERANCE = 1e-10
-_MAX_ITERATIONS = 3000
 _MIN_EXPECTED = 1.0  # expected clicks, and misses, of the cells of the misfit test
 
 
@@ -211,16 +209,14 @@ def _fit_tables(
     model: EvaluationModel, displays: Floats, clicks: Floats, n_positions: int, start: LogModelFit | None
 ) -> LogModelFit:
     """Return the fit of a model to displays and clicks by column."""
-    n, n_columns, n_items = displays.shape
-    examination, means = np.full((n, n_columns), 1.0), np.zeros((n, n_items))
+    n, _, n_items = displays.shape
+    by_item = displays.transpose(0, 2, 1), clicks.transpose(0, 2, 1)
     if model == "single-look":
-        examination /= n_columns
-        raw = np.empty(n_columns)
-        for i in range(n):
-            alternate(displays, clicks, examination, means, raw, i, _TOLERANCE, _MAX_ITERATIONS)
+        examination = np.stack([fit_shares(*tables)[0] for tables in zip(*by_item, strict=True)])
+        looks = np.einsum("ncj,nc->nj", displays, examination)
+        means = np.divide(clicks.sum(axis=1), looks, out=np.zeros((n, n_items)), where=looks > 0)
     else:
         first = None if start is None else np.nan_to_num(start.examination, nan=1.0)
-        by_item = displays.transpose(0, 2, 1), clicks.transpose(0, 2, 1)
         examination, means, *_ = fit_rank_one_tables(*by_item, first)
     is_fitted = np.einsum("ncj,nj->nc", displays, means) > 0
     has_looks = np.einsum("ncj,nc->nj", displays, np.where(is_fitted, examination, 0.0)) > 0

@@ -76,7 +76,7 @@ def fit_dependent_click(cube: ClickCube, start: ModelParameters | None = None) -
     appeal = _ratio(clicked, looks)
     continuation = _ratio(at_positions - last_at, at_positions)
     unread = _unread_displays(cube)
-    total_looks = looks
+    total_looks, is_converged = looks, True
     if unread is not None:
         # A last click without displays below carries no information: λ counts the others only.
         informative = np.bincount(unread.continuation, unread.visits, last_at.size)
@@ -102,7 +102,7 @@ def fit_dependent_click(cube: ClickCube, start: ModelParameters | None = None) -
         if start is not None:
             similar = np.concatenate([start.appeal.ravel(), start.attention.ravel()])
             first = np.where(first > 0, similar.clip(_MIN_START, _MAX_PROBABILITY), 0.0)
-        both = _accelerate(improve, first)
+        both, is_converged = _accelerate(improve, first)
         appeal, continuation = both[: looks.size], both[looks.size :]
         total_looks = np.divide(clicked, appeal, out=looks.copy(), where=appeal > 0)
     return ModelParameters(
@@ -110,21 +110,25 @@ def fit_dependent_click(cube: ClickCube, start: ModelParameters | None = None) -
         appeal.reshape(n_types, n_items),
         continuation.reshape(n_types, n_positions),
         total_looks.reshape(n_types, n_items),
+        () if is_converged else tuple(range(n_types)),
     )
 
 
-def _accelerate(improve: Callable[[Floats], Floats], start: Floats) -> Floats:
-    """Return the fixed point of an EM step, extrapolating two steps (Varadhan and Roland, 2008)."""
+def _accelerate(improve: Callable[[Floats], Floats], start: Floats) -> tuple[Floats, bool]:
+    """Return the fixed point of an EM step, and if it was reached.
+
+    Two steps are extrapolated (Varadhan and Roland, 2008).
+    """
     values = start
     for _ in range(_MAX_ITERATIONS):
         first = improve(values)
         second = improve(first)
         change, bend = first - values, second - 2 * first + values
         if np.abs(second - first).max(initial=0.0) <= _TOLERANCE:
-            return second
+            return second, True
         length = max(1.0, float(np.linalg.norm(change)) / max(float(np.linalg.norm(bend)), 1e-300))
         values = improve((values + 2 * length * change + length**2 * bend).clip(0.0, _MAX_PROBABILITY))
-    return values
+    return values, False
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -9,6 +9,8 @@ looks. That is unbiased however few looks an item has, but not if its appeal wer
 bound is for items with enough looks (`_long_tail`), and the others get an appeal of 1 at most afterwards.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,17 +22,21 @@ from banditrank.estimators._click_models._estimates_of_model import (
     has_single_position,
 )
 from banditrank.estimators._click_models._item_position_graph import find_components
-from banditrank.estimators._click_models._long_tail import MIN_LOOKS, find_tail
+from banditrank.estimators._click_models._long_tail import find_tail
 from banditrank.estimators._click_models._parameters import ModelParameters
 from banditrank.estimators._intervals import single_look_intervals
 from banditrank.estimators._maximum_likelihood import alternate
 
 Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
 
 _TOLERANCE = 1e-9
-_MAX_ITERATIONS = 3000
-_MAX_BOUNDED_ITERATIONS = 300
-_BISECTIONS = 60
+_MAX_SWEEPS = 300  # of coordinate ascent before Newton's method
+_MAX_STEPS = 200
+_MAX_STEP = 10.0  # of logarithms
+_MAX_HALVINGS = 30
+_GRADIENT_TOLERANCE = 1e-7  # of the logarithm of a share, relative to its clicks
+_ROUNDING = 1e-13  # of the log-likelihood, relative
 
 
 def fit_single_look(cube: ClickCube) -> ModelParameters:
@@ -38,56 +44,109 @@ def fit_single_look(cube: ClickCube) -> ModelParameters:
     displays, clicks = cell_tables(cube)
     shares = np.zeros((displays.shape[0], displays.shape[2]))
     appeal = np.zeros(displays.shape[:2])
+    unconverged = []
     for i in range(displays.shape[0]):
         is_shown = displays[i].any(axis=0)
         if is_shown.any():
-            shares[i, is_shown], appeal[i] = _fit_type(displays[i][:, is_shown], clicks[i][:, is_shown])
+            shares[i, is_shown], appeal[i], is_converged = _fit_type(
+                displays[i][:, is_shown], clicks[i][:, is_shown]
+            )
+            if not is_converged:
+                unconverged.append(i)
     looks = np.einsum("ijk,ik->ij", displays, shares)
-    return ModelParameters("single-look", appeal, shares, looks)
+    return ModelParameters("single-look", appeal, shares, looks, tuple(unconverged))
 
 
-def _fit_type(displays: Floats, clicks: Floats) -> tuple[Floats, Floats]:
-    """Return ρ, shape (K,), and μ, shape (M,), for displays and clicks of shape (M, K)."""
-    n_positions = displays.shape[1]
-    shares = np.full((1, n_positions), 1 / n_positions)
-    appeal = np.zeros((1, displays.shape[0]))
+def _fit_type(displays: Floats, clicks: Floats) -> tuple[Floats, Floats, bool]:
+    """Return ρ, shape (K,), μ, shape (M,), and if they are the maximum, for tables of shape (M, K)."""
+    shares, is_converged = fit_shares(displays, clicks)
+    appeal = _appeal(displays, clicks, shares)
+    is_bounded = ~find_tail(displays, shares)
+    if appeal[is_bounded].max(initial=0.0) > 1.0:
+        is_converged = _maximize(displays, clicks, shares, is_bounded)
+        appeal = _appeal(displays, clicks, shares)
+    return shares, np.minimum(appeal, 1.0), is_converged
+
+
+def fit_shares(displays: Floats, clicks: Floats) -> tuple[Floats, bool]:
+    """Return ρ of maximum likelihood without a bound of μ, shape (K,), and if it is the maximum.
+
+    Coordinate ascent is quick where items are shown at all positions. Where few displays tell positions
+    apart it hardly moves, and Newton's method continues.
+
+    Parameters
+    ----------
+    displays, clicks
+        Shape (M, K).
+    """
+    n_items, n_positions = displays.shape
+    shares, appeal = np.full((1, n_positions), 1 / n_positions), np.zeros((1, n_items))
     by_position, clicks_by_position = (np.ascontiguousarray(table.T)[None] for table in (displays, clicks))
-    scratch = np.zeros(n_positions)
-    alternate(by_position, clicks_by_position, shares, appeal, scratch, 0, _TOLERANCE, _MAX_ITERATIONS)
-    if appeal[0, ~find_tail(displays, shares[0])].max(initial=0.0) > 1.0:
-        shares[0], appeal[0] = _fit_bounded(displays, clicks, shares[0])
-    return shares[0], np.minimum(appeal[0], 1.0)
+    tables = by_position, clicks_by_position, shares, appeal, np.zeros(n_positions)
+    if alternate(*tables, 0, _TOLERANCE, _MAX_SWEEPS) < _MAX_SWEEPS:
+        return shares[0], True
+    is_converged = _maximize(displays, clicks, shares[0], np.zeros(n_items, dtype=np.bool_))
+    return shares[0], is_converged
 
 
-def _fit_bounded(displays: Floats, clicks: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Return ρ and μ that maximise the likelihood where some μ outside of the tail would exceed 1."""
-    at_positions, of_items = clicks.sum(axis=0), clicks.sum(axis=1)
-    shares = np.maximum(shares, 1e-9)
-    appeal = np.zeros(of_items.size)
-    for _ in range(_MAX_BOUNDED_ITERATIONS):
-        looks = displays @ shares
-        appeal = np.divide(of_items, looks, out=np.zeros_like(looks), where=looks > 0)
-        appeal = np.where(looks < MIN_LOOKS, appeal, np.minimum(appeal, 1.0))
-        expected = displays.T @ appeal
-        new = _shares(at_positions, expected)
-        change = np.abs(new - shares).max()
-        shares = new
-        if change <= _TOLERANCE:
-            break
-    return shares, appeal
+def _appeal(displays: Floats, clicks: Floats, shares: Floats) -> Floats:
+    looks = displays @ shares
+    return np.divide(clicks.sum(axis=1), looks, out=np.zeros_like(looks), where=looks > 0)
 
 
-def _shares(clicks: Floats, expected: Floats) -> Floats:
-    """Return the ρ that maximises Σ S ln ρ − E ρ on the simplex: S / (E + λ), by bisection of λ."""
-    is_clicked = clicks > 0
-    low = float((clicks - expected)[is_clicked].max(initial=0.0))  # its share is at most 1
-    high = float(clicks.sum() - expected[is_clicked].min(initial=0.0)) + 1.0
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        total = (clicks[is_clicked] / (expected[is_clicked] + middle)).sum()
-        low, high = (middle, high) if total > 1 else (low, middle)
-    shares = np.where(is_clicked, clicks / np.maximum(expected + high, 1e-300), 0.0)
-    return np.asarray(shares / max(shares.sum(), 1e-300))
+class _Profile(NamedTuple):
+    """Log-likelihood of shares at the most likely μ, and its derivatives by their logarithms."""
+
+    value: float
+    gradient: Floats  # (K,)
+    hessian: Floats  # (K, K)
+
+
+def _profile(displays: Floats, clicks: Floats, shares: Floats, is_bounded: Booleans) -> _Profile:
+    """Return the log-likelihood Σ S ln(ρ μ) − T ρ μ of positive shares, whose bounded μ is at most 1."""
+    looks, of_items = displays @ shares, clicks.sum(axis=1)
+    appeal = _appeal(displays, clicks, shares)
+    is_one = is_bounded & (appeal >= 1.0)
+    appeal[is_one] = 1.0
+    is_clicked = of_items > 0
+    value = clicks.sum(axis=0) @ np.log(shares) - appeal @ looks
+    value += of_items[is_clicked] @ np.log(appeal[is_clicked])
+    expected = shares * (displays.T @ appeal)
+    is_free = is_clicked & ~is_one
+    scaled = displays[is_free] * shares * (np.sqrt(of_items[is_free]) / looks[is_free])[:, None]
+    return _Profile(float(value), clicks.sum(axis=0) - expected, scaled.T @ scaled - np.diag(expected))
+
+
+def _maximize(displays: Floats, clicks: Floats, shares: Floats, is_bounded: Booleans) -> bool:
+    """Maximise the likelihood of the shares of clicked positions, whose sum stays; return if it has.
+
+    Newton's method on their logarithms with μ eliminated. The likelihood is concave in the logarithms, and
+    does not decrease with the sum, so that the Lagrange multiplier of the sum is not negative.
+    """
+    columns = np.flatnonzero(clicks.any(axis=0))
+    displays, clicks, rho = displays[:, columns], clicks[:, columns], shares[columns]
+    of_columns, total = clicks.sum(axis=0), rho.sum()
+    profile = _profile(displays, clicks, rho, is_bounded)
+    for _ in range(_MAX_STEPS):
+        multiplier = profile.gradient.sum() / total
+        gradient = profile.gradient - multiplier * rho
+        if (np.abs(gradient) <= _GRADIENT_TOLERANCE * of_columns).all():
+            return True
+        curvature = profile.hessian - multiplier * np.diag(rho)
+        equations = np.block([[curvature, rho[:, None]], [rho, 0.0]])
+        step = np.linalg.lstsq(equations, np.append(-gradient, 0.0))[0][:-1]
+        step *= min(1.0, _MAX_STEP / max(np.abs(step).max(), 1e-300))
+        for halvings in range(_MAX_HALVINGS):
+            moved = rho * np.exp(step / 2**halvings)
+            moved *= total / moved.sum()
+            new = _profile(displays, clicks, moved, is_bounded)
+            if new.value >= profile.value - _ROUNDING * abs(profile.value):
+                break
+        else:
+            return False
+        rho, profile = moved, new
+        shares[columns] = rho
+    return False
 
 
 def estimate_single_look(cube: ClickCube, parameters: ModelParameters, level: float) -> ModelEstimates:
