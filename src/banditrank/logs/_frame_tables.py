@@ -11,11 +11,10 @@ import numpy as np
 
 from banditrank._extras import requires
 from banditrank.errors import InvalidInputError
-from banditrank.logs._row_groups import as_text, is_missing
+from banditrank.logs._row_groups import NOT_A_NAME, as_text, is_missing
 
 _NESTED = (dict, list, tuple, set, np.ndarray)
 _LISTS = (list, tuple, np.ndarray)
-_NOT_A_NAME = "\x01"  # before nested values and texts that are not Unicode, which must not be taken for names
 
 
 def pandas_table(frame: Any) -> Any:
@@ -78,11 +77,11 @@ def mixed_as_text(values: Sequence[Any]) -> list[Any]:
 
 def _text(value: Any) -> str | None:
     if isinstance(value, _NESTED):
-        return f"{_NOT_A_NAME}{_escaped(str(value))}"
+        return f"{NOT_A_NAME}{_escaped(str(value))}"
     if isinstance(value, np.number | np.bool_):
         value = value.item()
     text = None if is_missing(value) else as_text(value)
-    return text if text is None or _is_encodable(text) else f"{_NOT_A_NAME}{_escaped(text)}"
+    return text if text is None or _is_encodable(text) else f"{NOT_A_NAME}{_escaped(text)}"
 
 
 def _is_encodable(text: str) -> bool:

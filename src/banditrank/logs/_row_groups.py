@@ -25,6 +25,9 @@ from banditrank.logs._count_queries import (
 )
 from banditrank.logs._log_columns import ResolvedColumns
 
+NOT_A_NAME = "\x01"
+"""Character before nested values and texts that are not Unicode, which must not be taken for names."""
+
 COUNTED = "counted"
 OUTSIDE = "outside since and until"
 BEYOND_LIMIT = "position beyond the limit"
@@ -248,7 +251,8 @@ class BadRow:
     def error(self) -> InvalidInputError:
         """Return the error of one line."""
         rule = f"{self.rule}, unless bad rows are dropped"
-        return InvalidInputError(f"{self.place}: {self.column}", rule, self.value)
+        value = self.value.removeprefix(NOT_A_NAME) if isinstance(self.value, str) else self.value
+        return InvalidInputError(f"{self.place}: {self.column}", rule, value)
 
 
 def find_bad_rows(
