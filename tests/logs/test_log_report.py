@@ -142,6 +142,17 @@ def test_figures_show_all_estimates_and_texts(name: str) -> None:
     assert len(limits) == 1, "panels are compared on the same scale"
 
 
+def test_user_types_without_known_items_have_no_panel() -> None:
+    """Finding 5: the scale of the panels is that of the items that are known; a type may have none."""
+    rng = np.random.default_rng(1)
+    user_type = np.repeat([0, 1], [4000, 30])
+    items = np.argsort(rng.random((4030, 6)), axis=1)[:, :3]
+    clicks = (rng.random(items.shape) < [0.4, 0.2, 0.1]) & (user_type == 0)[:, None]
+    figures = report_figures(log_report(ClickCube.from_visits(user_type, items, clicks)))
+    drawn = {figure.name: check_report_figure(figure) for figure in figures}
+    assert [axes.get_title(loc="left") for axes in drawn["items"].axes] == ["type-1"]
+
+
 def test_a_file_in_place_of_the_directory_of_figures_is_refused(report: LogReport, tmp_path: Path) -> None:
     directory = tmp_path / ("long" * 20)  # a path whose end is shown
     directory.mkdir()

@@ -37,12 +37,13 @@ def report_figures(report: "LogReport") -> list[ReportFigure]:
     if fit is not None and fit.is_position_identified[types].any():
         caption = f"Worth of positions: {fit.worth_meaning}, with {fit.level:.0%} intervals."
         figures.append(ReportFigure("positions", caption, partial(_draw_positions, fit, types), 8, 3.6))
-    if fit is not None and fit.is_item_identified[types].any():
+    panels = [] if fit is None else [i for i in types if fit.is_item_identified[i].any()]
+    if fit is not None and panels:
         n_items = min(MAX_ITEMS, len(fit.items))
-        rows = -(-len(types) // 2)
+        rows = -(-len(panels) // 2)
         height = rows * (0.9 + 0.24 * n_items)
         caption = f"Appeal of items: {fit.appeal_meaning}, with {fit.level:.0%} intervals."
-        figures.append(ReportFigure("items", caption, partial(_draw_items, fit, types), 8, height))
+        figures.append(ReportFigure("items", caption, partial(_draw_items, fit, panels), 8, height))
     if evaluation is not None and len(evaluation.targets) > 1:
         caption = (
             f"Clicks per visit that rankings would have earned, with {evaluation.level:.0%} intervals. "
@@ -96,7 +97,7 @@ def _draw_items(fit: "ClickModelFit", types: list[int], canvas: "Figure") -> Non
         values, ends = fit.item_appeal[i, known], fit.item_intervals[i, known]
         errors = np.nan_to_num(np.abs(ends.T - values))
         axes.errorbar(values, range(known.size), xerr=errors, fmt="o", capsize=2, markersize=4)
-        highest = max(highest, *(values + errors[1]))
+        highest = max(highest, (values + errors[1]).max())
         axes.set_yticks(range(known.size), [_label(fit.items[j]) for j in known])
         axes.set_title(_label(fit.user_types[i]))
     for axes in panels[: len(types)]:
