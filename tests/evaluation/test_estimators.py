@@ -6,7 +6,7 @@ from scipy import stats
 
 from banditrank.counts._click_cube import ClickCube
 from banditrank.estimators._distributions import chi_square_quantile
-from banditrank.evaluation import gamma_interval
+from banditrank.evaluation import evaluate, gamma_interval
 from banditrank.evaluation._cells import effective_visits, unsupported_cells, value_by_cells
 from banditrank.evaluation._direct import value_by_model
 from banditrank.evaluation._inverse_propensity import clipped_share, value_by_ips, value_by_snips
@@ -124,6 +124,18 @@ def test_cells_that_were_never_shown_are_named_and_refused() -> None:
         values = estimator(log, shares)
         assert np.isnan(values.values).all()
         assert "not shown" in values.reason
+
+
+def test_a_user_type_without_visits_has_no_value() -> None:
+    rng = np.random.default_rng(0)
+    items = np.argsort(rng.random((3000, 4)), axis=1)[:, :2]
+    clicks = rng.random(items.shape) < 0.2
+    cube = ClickCube.from_visits(np.zeros(3000), items, clicks, user_types=["many", "none"])
+    evaluation = evaluate(cube, {"first": ["item-1", "item-2"]})
+    for name in ("cells", "ips", "snips"):
+        estimate = evaluation["first"].estimates[name]
+        assert np.isfinite(estimate.values).tolist() == [True, False], name
+        assert estimate.total.is_identified
 
 
 def test_a_fixed_layout_identifies_no_other_ranking() -> None:

@@ -23,6 +23,7 @@ from banditrank.evaluation._visit_clusters import VisitSample
 
 Floats = NDArray[np.float64]
 
+_MIN_VISITS = 1e-100  # of a type without visits, whose values are 0; its square is not
 _UNSUPPORTED = "the target has cells that were not shown"
 
 
@@ -43,7 +44,7 @@ def value_by_ips(
         Visits of the log, for variances with correlated clicks of a visit; by default clicks are independent.
     """
     q, weight = _clipped(log, shares, clip)
-    n, n_visits = log.shape[0], np.maximum(log.n_visits, 1e-300)
+    n, n_visits = log.shape[0], np.maximum(log.n_visits, _MIN_VISITS)
     values = sum_by(log.user_type, q * log.weighted_clicks, n) / n_visits
     variances = sum_by(log.user_type, q**2 * log.squared_weighted_clicks, n) / n_visits**2
     largest = _maximum(log.user_type, weight, n) / n_visits
