@@ -91,7 +91,8 @@ def fit_shares(displays: Floats, clicks: Floats) -> tuple[Floats, bool]:
 
 def _appeal(displays: Floats, clicks: Floats, shares: Floats) -> Floats:
     looks = displays @ shares
-    return np.divide(clicks.sum(axis=1), looks, out=np.zeros_like(looks), where=looks > 0)
+    appeal = np.divide(clicks.sum(axis=1), looks, out=np.zeros_like(looks), where=looks > 0)
+    return np.asarray(appeal)
 
 
 class _Profile(NamedTuple):
