@@ -86,6 +86,7 @@ def test_byte_order_marks_and_certain_clicks_are_read(directory: Path) -> None:
 def test_arguments_that_do_not_belong_to_a_family_are_refused(directory: Path) -> None:
     for arguments, message in (
         ({}, "^path must be the directory with the files of the carousel, got None"),
+        ({"path": 3}, "^path must be the directory with the files of the carousel, got 3"),
         ({"path": directory, "seed": 1}, "^seed must be left out of a carousel, got 1"),
         ({"path": directory, "n_items": 3}, "^n_items must be left out of a carousel, got 3"),
         ({"path": directory, "n_positions": 16}, "^number of positions must be a whole number from 1 to 15"),

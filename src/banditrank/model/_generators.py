@@ -67,7 +67,7 @@ def make_problem(
     'conflict-3x20x4-seed1'
     """
     if family == CAROUSEL:
-        if path is None:
+        if not isinstance(path, str | PathLike):
             raise InvalidInputError("path", "must be the directory with the files of the carousel", path)
         for field, given in (("n_user_types", n_user_types), ("n_items", n_items), ("seed", seed)):
             if given is not None:
