@@ -1,6 +1,7 @@
 // Client of banditrank: see index.d.ts
 
-const MAX_KNOWN = 100; // surfaces × user types
+const MAX_KNOWN = 100;
+const ERROR_FIELDS = ["name", "message", "status", "type", "title", "field", "request_id"];
 
 export class BanditRankError extends Error {
   constructor(status, problem) {
@@ -12,7 +13,7 @@ export class BanditRankError extends Error {
 export class BanditRank {
   #options;
   #headers = new Headers({ "content-type": "application/json" });
-  #known = new Map(); // last unpinned items, and length
+  #known = new Map();
 
   constructor({ url, apiKey, timeoutMs = 1000, defaultOrder, onDefault = console.warn }) {
     this.#options = { url: url.replace(/\/+$/, ""), timeoutMs, defaultOrder, onDefault };
@@ -25,14 +26,16 @@ export class BanditRank {
     try {
       const path = `surfaces/${encodeURIComponent(surface)}/rankings`;
       const body = { user_type: userType, ...options };
-      const { id, items, arm, ignored, expires_at } = await this.#post(path, body);
-      [id, ...items].forEach((name) => name.trim()); // throws if one is no string
-      remember(this.#known, key, items, options);
-      return { id, items, arm, ignored, expiresAt: new Date(expires_at), isDefault: false };
-    } catch (error) {
-      (async () => this.#options.onDefault(`default ranking: ${surface}`, error))().catch(() => {});
+      const { expires_at: expiresAt, ...ranking } = await this.#post(path, body);
+      // Throws unless all are strings.
+      [ranking.id, expiresAt, ...ranking.items].forEach((text) => text.trim());
+      remember(this.#known, key, ranking.items, options);
+      return { ...ranking, expiresAt, isDefault: false };
+    } catch (cause) {
+      (async () => this.#options.onDefault(`default ranking: ${surface}`, cause))().catch(() => {});
       const order = defaultOrder ?? this.#options.defaultOrder ?? [];
-      const items = defaultItems(this.#known.get(key), order, options);
+      const items = defaultItems(order, options, this.#known.get(key));
+      const error = JSON.parse(JSON.stringify(Object(cause), ERROR_FIELDS));
       return { id: null, items, expiresAt: null, isDefault: true, error };
     }
   }
@@ -40,15 +43,13 @@ export class BanditRank {
   async feedback({ id }, { clicked = null, reward, final } = {}) {
     if (id === null) return "ignored";
     const body = { ranking: id, clicked, reward, final };
-    for (let attempt = 0; ; attempt++) {
+    for (let backoffMs = 200; ; backoffMs *= 4) {
       try {
         return (await this.#post("feedback", body, 10_000, true)).status;
       } catch (error) {
-        const isRefused = /^[34](?!08|29)/.test(error.status);
-        if (isRefused || attempt > 2) throw error;
+        if (backoffMs > 5000 || /^[34](?!08|29)/.test(error.status)) throw error;
       }
-      const backoffMs = 200 * 4 ** attempt * (0.5 + Math.random());
-      await new Promise((resolve) => setTimeout(resolve, backoffMs));
+      await new Promise((resolve) => setTimeout(resolve, backoffMs * (0.5 + Math.random())));
     }
   }
 
@@ -70,15 +71,19 @@ export class BanditRank {
     [...elements].forEach((element, index) => {
       const click = ({ button }) => button < 2 && report(ranking.items[index]);
       listen(element, "click", click);
-      listen(element, "auxclick", click); // middle button: a new tab
+      // middle button
+      listen(element, "auxclick", click);
     });
-    let wasVisible = !document.hidden;
+    let wasVisible = false;
     const leave = () => wasVisible && report(null);
-    listen(window, "pagehide", leave);
-    listen(document, "visibilitychange", () => {
+    const look = () => {
       if (!document.hidden) wasVisible = true;
       else if (finalWhenHidden && !reported.size) leave();
-    });
+    };
+    // Strict mode of React stops at once.
+    queueMicrotask(look);
+    listen(document, "visibilitychange", look);
+    listen(window, "pagehide", leave);
     return () => (leave(), listeners.abort());
   }
 
@@ -88,6 +93,8 @@ export class BanditRank {
       headers: this.#headers,
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(timeoutMs),
+      // Next.js caches otherwise.
+      cache: "no-store",
       keepalive,
     });
     if (response.ok) return response.json();
@@ -98,17 +105,17 @@ export class BanditRank {
 function remember(known, key, items, { pinned = {} }) {
   const free = items.filter((item) => !Object.values(pinned).includes(item));
   const length = Math.max(items.length, known.get(key)?.length ?? 0);
-  known.delete(key); // the latest is the last
+  // The latest is the last.
+  known.delete(key);
   known.set(key, { free, length });
   if (known.size > MAX_KNOWN) known.delete(known.keys().next().value);
 }
 
-function defaultItems(known, order, { candidates = [], exclude = [], pinned = {} }) {
-  const { free, length } = known ?? { free: [], length: order.length };
-  const all = [...new Set([...free, ...order, ...candidates])];
-  const omitted = [...exclude, ...Object.values(pinned)];
-  const allowed = candidates.length ? candidates : all;
-  const items = all.filter((item) => allowed.includes(item) && !omitted.includes(item));
+function defaultItems(order, { candidates = [], exclude = [], pinned = {} }, known = {}) {
+  const { free = [], length = order.length } = known;
+  const all = new Set([...free, ...order, ...candidates]);
+  for (const item of [...exclude, ...Object.values(pinned)]) all.delete(item);
+  const items = [...all].filter((item) => !candidates.length || candidates.includes(item));
   for (const [position, item] of Object.entries(pinned)) items.splice(position - 1, 0, item);
   return items.slice(0, Math.max(length || items.length, ...Object.keys(pinned)));
 }
