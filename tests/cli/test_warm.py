@@ -199,7 +199,7 @@ def test_health_checks_a_service(capsys: pytest.CaptureFixture, monkeypatch: pyt
         monkeypatch.delenv("BANDITRANK_PORT")
         Path("banditrank.toml").write_text(f"port = {port}")
         assert run(capsys, "health", "--config", "banditrank.toml")[0] == 0
-        monkeypatch.setattr(service.application.engine._sync_loop._loaded, "is_set", lambda: False)
+        monkeypatch.setattr(service.engine._sync_loop._loaded, "is_set", lambda: False)
         status, _, complaint = run(capsys, "health", "--ready", "--url", service.address)
         assert (status, complaint) == (
             1,

@@ -102,7 +102,7 @@ def test_a_restart_shows_a_banner(tmp_path: Path, open_page: OpenPage) -> None:
 
 def test_a_key_opens_the_page(open_page: OpenPage) -> None:
     with running(require_keys=True) as service:
-        key = create_key(service.application.engine.store, "reader", ["read"])
+        key = create_key(service.engine.store, "reader", ["read"])
         page = open_page(service.address)
         expect(page.locator("h1")).to_have_text("API key required")
         page.get_by_label("Key").fill(key)

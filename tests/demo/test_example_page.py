@@ -53,7 +53,7 @@ def page_of(browser: Browser, address: str) -> Iterator[Page]:
 
 
 def counts_of(service: Running) -> Counts:
-    return service.application.engine.surface("search-ads").counts().counts
+    return service.engine.surface("search-ads").counts().counts
 
 
 def wait_for_status(page: Page, text: str) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import uvicorn
 
-from banditrank.service._application import Application
-from banditrank.service._server import bind, server_config
+from banditrank.engine._engine import Engine
+from banditrank.service._server import Server, bind
+from banditrank.service._service import Service
 from banditrank.service._settings import Settings
 
 TIMEOUT_SECONDS = 300.0  # includes compilation on a busy machine
@@ -18,12 +18,17 @@ TIMEOUT_SECONDS = 300.0  # includes compilation on a busy machine
 
 @dataclass
 class Running:
-    """Running service with its address and application."""
+    """Running service with its address."""
 
     address: str
-    application: Application
+    service: Service
     _client: httpx.Client
-    _server: uvicorn.Server
+    _server: Server
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the service."""
+        return self.service.engine
 
     @property
     def connections(self) -> list[Any]:
@@ -39,9 +44,9 @@ class Running:
 def running(*, loads_in_background: bool = False, **settings: Any) -> Iterator[Running]:
     """Run a service until the block ends."""
     chosen = Settings(**{"port": 0, "store": "memory:", **settings})
-    application = Application(chosen, loads_in_background=loads_in_background)
+    service = Service(chosen, loads_in_background=loads_in_background)
     bound = bind(chosen)
-    server = uvicorn.Server(server_config(application, chosen))
+    server = Server(service)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:
@@ -49,7 +54,7 @@ def running(*, loads_in_background: bool = False, **settings: Any) -> Iterator[R
             assert thread.is_alive(), "the service did not start"
             thread.join(0.01)
         with httpx.Client(timeout=TIMEOUT_SECONDS, verify=False) as client:  # noqa: S501 - no TLS
-            yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", application, client, server)
+            yield Running(f"http://127.0.0.1:{bound.getsockname()[1]}", service, client, server)
     finally:
         server.should_exit = True
         thread.join(TIMEOUT_SECONDS)

@@ -50,7 +50,7 @@ class _Service:
 
     def counted(self) -> tuple[int, float]:
         """Return the number of counted rankings and of clicks."""
-        counts = self._service.application.engine.surface("ads").counts().counts
+        counts = self._service.engine.surface("ads").counts().counts
         return counts.rounds, counts.rewards.sum()
 
 

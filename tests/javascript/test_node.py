@@ -62,7 +62,7 @@ def test_a_ranking_and_its_feedback(service: tuple[Running, dict[str, str]], tmp
     assert printed["conflict"]["status"] == 409
     assert printed["conflict"]["type"] == "urn:banditrank:problem:conflicting-feedback"
     assert printed["text"] == f"BanditRankError: {printed['conflict']['detail']}"
-    counts = running_service.application.engine.surface("ads").counts().counts
+    counts = running_service.engine.surface("ads").counts().counts
     assert (counts.rounds, counts.rewards.sum()) == (2, 0.5)
 
 

@@ -34,7 +34,7 @@ def shown(service: Running, user_type: str = "new") -> dict:
 
 
 def rounds(service: Running) -> int:
-    service.application.engine.surface("ads").refresh()
+    service.engine.surface("ads").refresh()
     return service.ask("GET", "/v1/surfaces/ads").json()["rounds"]
 
 
@@ -51,7 +51,7 @@ def test_contradicting_feedback_is_a_conflict(service: Running) -> None:
     ranking = shown(service)["id"]
     service.ask("POST", "/v1/feedback", {"ranking": ranking})
     said = {"ranking": ranking, "clicked": "ad-3"}
-    clicked = service.application.engine.issued_ranking(ranking)[1].impression.items
+    clicked = service.engine.issued_ranking(ranking)[1].impression.items
     if 2 not in clicked:
         said["clicked"] = "ad 1"
     problem(service, "POST", "/v1/feedback", said, status=409, kind="conflicting-feedback")
@@ -144,7 +144,7 @@ def test_an_error_in_a_batch_affects_one_feedback(
     service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rankings = [shown(service)["id"] for _ in range(3)]
-    submit = service.application.engine.committer.submit
+    submit = service.engine.committer.submit
     failures = iter([None, RuntimeError("a mistake"), None])
 
     def failing(*arguments: object) -> None:
@@ -152,7 +152,7 @@ def test_an_error_in_a_batch_affects_one_feedback(
         if (error := next(failures)) is not None:
             raise error
 
-    monkeypatch.setattr(service.application.engine.committer, "submit", failing)
+    monkeypatch.setattr(service.engine.committer, "submit", failing)
     feedback = [{"ranking": ranking} for ranking in rankings]
     answer = service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}).json()["results"]
     assert [result["status"] for result in answer] == ["counted", "rejected", "counted"]
@@ -281,12 +281,12 @@ def test_equal_treatment_gives_all_users_the_same_ranking(service: Running) -> N
 def test_a_surface_deleted_by_another_process_is_unknown(service: Running) -> None:
     for request in (("PATCH", {"keep_seconds": 90.0}), ("DELETE", None)):
         service.ask("POST", "/v1/surfaces", ADS | {"name": "gone"})
-        service.application.engine.store.delete_surface("gone")
+        service.engine.store.delete_surface("gone")
         problem(service, request[0], "/v1/surfaces/gone", request[1], status=404, kind="unknown-surface")
 
 
 def test_an_unreadable_surface_can_be_deleted(service: Running) -> None:
-    service.application.engine.store.create_surface("newer", '{"setting": 1}')
+    service.engine.store.create_surface("newer", '{"setting": 1}')
     problem(service, "GET", "/v1/surfaces/newer", status=503, kind="unavailable")
     assert service.ask("DELETE", "/v1/surfaces/newer").status_code == 204
     problem(service, "GET", "/v1/surfaces/newer", status=404, kind="unknown-surface")

@@ -133,7 +133,7 @@ def test_an_operation_is_tried_with_its_example(open_page: OpenPage, service: Ru
     status, body = tried(page, "rank")
     assert status == 200
     assert set(body["items"]) <= set(ADS["items"])
-    assert service.application.engine.issued_ranking(body["id"])
+    assert service.engine.issued_ranking(body["id"])
 
 
 def test_a_key_tries_what_it_may_do(browser: Browser, closed: tuple[Running, dict[str, str]]) -> None:

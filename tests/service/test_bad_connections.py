@@ -243,7 +243,7 @@ def test_a_large_head_during_a_stream_gets_no_response_within_it(service: Runnin
         client.sendall(STREAM)
         assert client.recv(65536).startswith(b"HTTP/1.1 200")
         client.sendall(HEAD + b"x-more: " + b"y" * 70_000)
-        service.application.stopping.set()  # ends the stream
+        service.service.stopping.set()  # ends the stream
         rest = received(client)
     assert b"HTTP/1.1" not in rest
     assert rest.endswith(b"0\r\n\r\n")

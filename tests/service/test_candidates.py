@@ -144,7 +144,7 @@ def test_rankings_of_large_surfaces_do_not_block_the_event_loop(
     surface = {"name": "ads", "items": items, "n_positions": min(n_items - 1, 20), "refresh_seconds": 3600}
     with running() as service:
         assert service.ask("POST", "/v1/surfaces", surface).status_code == 201
-        runtime = service.application.engine.surface("ads")
+        runtime = service.engine.surface("ads")
         rank_batch, threads = runtime.rank_batch, []
 
         def recorded(*arguments: Any, **options: Any) -> Any:

@@ -127,15 +127,15 @@ def check(name: str, figure: str) -> HealthCheckDocument:
 def test_the_etag_changes_only_with_the_content(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     path = "/v1/surfaces/ads/dashboard"
     health = [check("Store sync", "0.1 s"), check("Commits", "48.3 per second")]
-    monkeypatch.setattr(service.application.health_monitor, "checks", lambda _: health)
+    monkeypatch.setattr(service.service.health_monitor, "checks", lambda _: health)
 
     def made_again() -> None:
-        for cache in service.application.dashboard_cache._caches.values():
+        for cache in service.service.dashboard_cache._caches.values():
             cache.duty_cycle = DutyCycle(1.0)
             cache.counts_read_at = 0.0
 
     play(service, 4)
-    wait_until(lambda: service.application.engine.surface("ads").rounds == 4)
+    wait_until(lambda: service.engine.surface("ads").rounds == 4)
     first = service.ask("GET", path)
     tag = first.headers["etag"]
     made_again()
@@ -197,7 +197,7 @@ def test_a_stream_starts_at_once_and_ends_when_the_client_disconnects(service: R
 def test_a_state_event_is_repeated_if_only_ages_change(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service.application.health_monitor, "checks", lambda _: [])
+    monkeypatch.setattr(service.service.health_monitor, "checks", lambda _: [])
     monkeypatch.setattr("banditrank.service._dashboard_routes.MAX_STATE_SECONDS", 0.0)
     client = Listening(service)
     wait_until(lambda: len(client.of("state")) >= 3)
@@ -228,7 +228,7 @@ def test_buckets_are_sent_once_and_again_after_they_were_merged(service: Running
     for one in others:
         assert datetime.fromisoformat(one["start"]).timestamp() == pytest.approx(end, abs=0.002)
         end += one["bucket_seconds"] * len(one["visits"])
-    monitor = service.application.monitors.of(service.application.engine.surface("ads"))
+    monitor = service.service.monitors.of(service.engine.surface("ads"))
     with monitor._lock:
         monitor._series.fold()
         monitor._series._buckets.widen(int((time.time() + 60) * 1000))
@@ -313,7 +313,7 @@ def test_a_head_request_opens_no_stream(service: Running) -> None:
 
 def test_dashboard_routes_need_the_right_to_read() -> None:
     with running(require_keys=True) as service:
-        store = service.application.engine.store
+        store = service.engine.store
         keys = {right: create_key(store, right, [right]) for right in ("rank", "read", "administer")}
 
         def asked(path: str, right: str | None = None) -> httpx.Response:

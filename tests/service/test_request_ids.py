@@ -100,5 +100,5 @@ def test_user_types_are_hidden_from_keys_without_the_right_to_read(monkeypatch: 
         ):
             assert "secret-type" not in ask("rank", path, body)
             assert "secret-type" in ask("rank read", path, body)
-        committer = service.application.engine.committer
+        committer = service.engine.committer
         assert committer.queued == committer.events == 0, "no ranking of a refused batch is noted"

@@ -148,7 +148,7 @@ def test_reports_do_not_delay_keys_health_or_rankings(
     monkeypatch.setattr(thread_pools, "REFUSAL_SECONDS", 0.1)
     monkeypatch.setattr(thread_pools, "MAX_PAUSE_SECONDS", 0.1)
     with running(require_keys=True) as service:
-        store = service.application.engine.store
+        store = service.engine.store
         key = create_key(store, "all", ["rank", "read", "administer"])
         other = create_key(store, "other", ["rank"])
 
@@ -180,7 +180,7 @@ def test_reports_are_cancelled_when_clients_disconnect(slow_reports: Gate) -> No
     request = f"GET {ESTIMATES} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
     with running() as service:
         assert service.ask("POST", "/v1/surfaces", ADS).status_code == 201
-        pool = service.application.pools.reports
+        pool = service.service.pools.reports
         clients = [connect(service) for _ in range(5)]
         for client in clients:
             client.sendall(request)
@@ -199,9 +199,9 @@ def test_a_batch_of_late_feedback_takes_one_place_in_the_queue() -> None:
         assert service.ask("POST", "/v1/surfaces", late).status_code == 201
         types = {"user_types": ["everybody"] * 500}
         shown = service.ask("POST", "/v1/surfaces/ads/rankings/batch", types).json()["rankings"]
-        live = service.application.engine.loaded("ads")
+        live = service.engine.loaded("ads")
         assert live is not None
-        wait_until(lambda: live.has_expired(service.application.engine.issued_ranking(shown[-1]["id"])[1]))
+        wait_until(lambda: live.has_expired(service.engine.issued_ranking(shown[-1]["id"])[1]))
         batch = {"feedback": [{"ranking": one["id"]} for one in shown]}
         results = service.ask("POST", "/v1/feedback/batch", batch).json()["results"]
         assert {one["problem"]["status"] for one in results} == {410}
@@ -209,7 +209,7 @@ def test_a_batch_of_late_feedback_takes_one_place_in_the_queue() -> None:
 
 def test_readiness_is_checked_once_for_many_clients(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
     with running() as service:
-        monkeypatch.setattr(service.application.engine.store, "check", gate)
+        monkeypatch.setattr(service.engine.store, "check", gate)
         with ThreadPoolExecutor(20) as clients:
             asked = [clients.submit(service.ask, "GET", "/readyz") for _ in range(20)]
             wait_until(lambda: gate.calls == 1)

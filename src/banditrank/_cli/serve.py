@@ -30,6 +30,13 @@ def serve_command(
         ),
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Number of processes.", show_default="1")] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            help="HTTP implementation: strict, or uvicorn's own for use behind a proxy.",
+            show_default="strict",
+        ),
+    ] = None,
     require_keys: Annotated[
         bool | None,
         typer.Option(
@@ -74,6 +81,7 @@ def serve_command(
             "port": port,
             "store": address,
             "workers": workers,
+            "http": http,
             "require_keys": require_keys,
             "allow_origins": allow_origins or None,
             "log_requests": log_requests,

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 
-import uvicorn
-
 from banditrank.errors import BanditRankError, InvalidInputError
 from banditrank.model._problem import Problem
-from banditrank.service._application import Application
 from banditrank.service._cors import LOOPBACK
-from banditrank.service._server import bind, server_config
+from banditrank.service._server import Server, bind
+from banditrank.service._service import Service
 from banditrank.service._settings import Settings
 from banditrank.storage._addresses import redacted
 
@@ -46,7 +44,7 @@ def running_service(
     unbound = Settings(store=store, allow_origins=(LOOPBACK,), bucket_seconds=_BUCKET_SECONDS)
     _check_store(unbound)
     settings, listener = _bind_next(unbound) if port is None else _bind(unbound, port)
-    server = uvicorn.Server(server_config(Application(settings, true_problems=true_problems), settings))
+    server = Server(Service(settings, true_problems, loads_in_background=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="banditrank-service")
     thread.start()
     try:

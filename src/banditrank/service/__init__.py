@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from banditrank.service._application import Application
+    from banditrank.service._application import create_app, lifespan
     from banditrank.service._server import serve
     from banditrank.service._settings import Settings
 
 __all__ = [
-    "Application",
     "Settings",
+    "create_app",
+    "lifespan",
     "serve",
 ]
 
@@ -19,7 +20,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "_application": ("Application",),
+            "_application": ("create_app", "lifespan"),
             "_server": ("serve",),
             "_settings": ("Settings",),
         },

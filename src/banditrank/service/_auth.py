@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import msgspec
+from starlette.datastructures import Headers
 
 from banditrank.engine._api_keys import RIGHTS, Right, verify_key
-from banditrank.service._http import Request, RequestHeaders, Response
 from banditrank.service._http_errors import NO_KEY, NO_RIGHT, HttpError
+from banditrank.service._requests import JsonResponse, Request
 from banditrank.service._routing import Route
 from banditrank.service._schemas import AccessResponse
 
 if TYPE_CHECKING:
-    from banditrank.service._application import Application
     from banditrank.storage._records import KeyRecord
 
 KEY_REFRESH_SECONDS = 0.5
@@ -93,7 +92,8 @@ class Principal:
             A 403 if it does not.
         """
         self.check_right(right)
-        if not self.surfaces:  # nearly always
+        # Fast path.
+        if not self.surfaces:
             return
         if surface is None:
             raise self._out_of_scope("all surfaces")
@@ -135,20 +135,20 @@ class Authenticator:
         now_ms = time.time_ns() // 1_000_000
         return self.is_required and not any(key.is_valid(now_ms) for key in self._keys.values())
 
-    def find(self, headers: RequestHeaders) -> Principal | None:
+    def find(self, headers: Headers) -> Principal | None:
         """Return the caller, or None if a key is required and the request has no valid one.
 
         A revoked key is invalid from the next call of `load`, an expired one at once.
         """
         if not self.is_required:
             return ANONYMOUS
-        scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer":
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
             return None
-        record = verify_key(key.decode("latin-1"), self._keys)
+        record = verify_key(key, self._keys)
         return None if record is None else self._principals[record.id]
 
-    def authenticate(self, headers: RequestHeaders) -> Principal:
+    def authenticate(self, headers: Headers) -> Principal:
         """Return the caller.
 
         Raises
@@ -160,7 +160,7 @@ class Authenticator:
             return ANONYMOUS
         principal = self.find(headers)
         if principal is None:
-            challenge = ((b"www-authenticate", b"Bearer"),)
+            challenge = {"www-authenticate": "Bearer"}
             raise HttpError(NO_KEY, "send a valid key: Authorization: Bearer KEY", challenge)
         return principal
 
@@ -173,16 +173,17 @@ class Authenticator:
         self.is_required = self._always_required or bool(keys)
 
 
-async def _access(application: "Application", request: Request) -> Response:
+async def _access(request: Request) -> JsonResponse:
     """Return the rights of the caller, so that pages can hide what it may not do."""
-    principal = application.authenticator.find(request.headers)
-    access = AccessResponse(application.authenticator.is_required, [])
+    authenticator = request.service.authenticator
+    principal = authenticator.find(request.headers)
+    access = AccessResponse(authenticator.is_required, [])
     if principal is not None:
         access.rights = list(principal.rights)
         access.surfaces = list(principal.surfaces) or None
         if principal.expires_at_ms is not None:
             access.expires_at = datetime.fromtimestamp(principal.expires_at_ms / 1000, UTC)
-    return Response(200, msgspec.json.encode(access))
+    return JsonResponse(access)
 
 
 ROUTES = (

@@ -2,19 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from starlette.responses import Response, StreamingResponse
 
 from banditrank.dashboard._document_schemas import CountsDocument, DashboardDocument, SeriesDocument
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import InvalidInputError
-from banditrank.service._http import Request, Response
+from banditrank.service._dashboard_cache import DashboardCache
 from banditrank.service._http_errors import TOO_MANY_STREAMS, UNKNOWN_SURFACE
+from banditrank.service._requests import JsonResponse, Request, conditional
 from banditrank.service._routing import Parameter, Route
-from banditrank.service._streams import StreamingResponse
-
-if TYPE_CHECKING:
-    from banditrank.service._application import Application
 
 STATE_SECONDS = 2.0
 """Minimum seconds between two ``state`` or ``counts`` events."""
@@ -25,9 +24,8 @@ MAX_STATE_SECONDS = 30.0
 HEARTBEAT_SECONDS = 5.0
 """Seconds between two comments that show that the service is alive."""
 
-_TICK_SECONDS = 1.0  # all streams wake up at the same moments, so that they share one document
-
-_STALL_SECONDS = 30.0  # after which a stream beyond its maximum duration is aborted
+# All streams wake up at the same moments, so that they share one document.
+_TICK_SECONDS = 1.0
 
 _SINCE = Parameter(
     "since",
@@ -37,7 +35,7 @@ _SINCE = Parameter(
 
 
 def _parse_since(request: Request) -> float | None:
-    value = request.query.get("since")
+    value = request.query_params.get("since")
     if value is None:
         return None
     try:
@@ -49,39 +47,32 @@ def _parse_since(request: Request) -> float | None:
     return time.timestamp()
 
 
-async def _dashboard(application: "Application", request: Request) -> Response:
-    runtime = await application.surface(request)
-    dashboard = await application.dashboard_cache.dashboard(runtime)
-    return request.conditional(Response(200, dashboard.body), dashboard.etag)
+async def _dashboard(request: Request) -> Response:
+    dashboard = await request.service.dashboard_cache.dashboard(await request.surface())
+    return conditional(request, JsonResponse(dashboard.body), dashboard.etag)
 
 
-async def _series(application: "Application", request: Request) -> Response:
-    runtime, since = await application.surface(request), _parse_since(request)
-    return Response(200, await application.dashboard_cache.series(runtime, since=since))
+async def _series(request: Request) -> JsonResponse:
+    runtime, since = await request.surface(), _parse_since(request)
+    return JsonResponse(await request.service.dashboard_cache.series(runtime, since=since))
 
 
-async def _events(application: "Application", request: Request) -> StreamingResponse:
-    runtime = await application.surface(request)
-    application.streams.acquire()
-    return StreamingResponse(
-        200,
-        _event_stream(application, runtime, request),
-        b"text/event-stream",
-        on_close=application.streams.release,
-        timeout_seconds=application.settings.max_stream_seconds + _STALL_SECONDS,
-    )
+async def _events(request: Request) -> StreamingResponse:
+    runtime = await request.surface()
+    # Starlette would add a character set, although it is always UTF-8.
+    headers = {"content-type": "text/event-stream"}
+    return StreamingResponse(_event_stream(runtime, request), headers=headers)
 
 
-async def _event_stream(
-    application: "Application", runtime: SurfaceRuntime, request: Request
-) -> AsyncIterator[bytes]:
-    """Yield events until the surface is deleted, the key becomes invalid or the stream reaches its limit."""
-    loop, cache = asyncio.get_running_loop(), application.dashboard_cache
-    end = loop.time() + application.settings.max_stream_seconds
+async def _event_stream(runtime: SurfaceRuntime, request: Request) -> AsyncIterator[bytes]:
+    """Yield events until the surface is deleted, the key becomes invalid, or a limit or the service's end."""
+    service, loop = request.service, asyncio.get_running_loop()
+    cache = service.dashboard_cache
+    end = loop.time() + service.settings.max_stream_seconds
     next_state = next_heartbeat = state_sent_at = 0.0
     etag = estimates_tag = b""
-    grid = await _bucket_grid(application, runtime)
-    while not runtime.is_deleted and _may_read(application, runtime, request):
+    grid = await _bucket_grid(cache, runtime)
+    while not (runtime.is_deleted or service.stopping.is_set()) and _may_read(runtime, request):
         now = loop.time()
         events = []
         if now >= next_state:
@@ -93,7 +84,7 @@ async def _event_stream(
             elif dashboard.etag != etag:
                 events.append(_event(b"counts", dashboard.counts))
             etag = dashboard.etag
-        new_grid = await _bucket_grid(application, runtime)
+        new_grid = await _bucket_grid(cache, runtime)
         if new_grid != grid:
             is_same_width = new_grid[:2] == grid[:2]
             first = grid[2] if is_same_width else 0
@@ -106,18 +97,21 @@ async def _event_stream(
             yield b"".join(events)
         if loop.time() >= end:
             return
-        await asyncio.sleep(min(_TICK_SECONDS - loop.time() % _TICK_SECONDS, max(0.0, end - loop.time())))
+        tick = loop.time() + _TICK_SECONDS - loop.time() % _TICK_SECONDS
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(min(tick, end)):
+                await service.stopping.wait()
 
 
-def _may_read(application: "Application", runtime: SurfaceRuntime, request: Request) -> bool:
+def _may_read(runtime: SurfaceRuntime, request: Request) -> bool:
     """Return whether the key of a stream is still valid for its surface."""
-    principal = application.authenticator.find(request.headers)
+    principal = request.service.authenticator.find(request.headers)
     return principal is not None and "read" in principal.rights and principal.covers(runtime.surface.name)
 
 
-async def _bucket_grid(application: "Application", runtime: SurfaceRuntime) -> tuple[int, int, int]:
+async def _bucket_grid(cache: DashboardCache, runtime: SurfaceRuntime) -> tuple[int, int, int]:
     """Return the start, the width and the number of the closed buckets."""
-    buckets = await application.dashboard_cache.closed_buckets(runtime)
+    buckets = await cache.closed_buckets(runtime)
     return buckets.start_ms, buckets.width_ms, len(buckets.visits)
 
 

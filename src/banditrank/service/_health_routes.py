@@ -2,22 +2,18 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
 
-import msgspec
+from starlette.responses import Response
 
 from banditrank import __version__
 from banditrank.engine._engine import Engine
 from banditrank.errors import StoreUnavailableError
 from banditrank.service import _metrics as metrics
-from banditrank.service._http import Request, Response
 from banditrank.service._http_errors import COMPILING, UNAVAILABLE, HttpError
+from banditrank.service._requests import JsonResponse, Request
 from banditrank.service._routing import Route
 from banditrank.service._schemas import HealthResponse
 from banditrank.service._thread_pools import ThreadPool
-
-if TYPE_CHECKING:
-    from banditrank.service._application import Application
 
 _READINESS_SECONDS = 1.0  # for which a result is reused: the route needs no key
 _TIMEOUT_SECONDS = 5.0
@@ -66,18 +62,19 @@ class ReadinessCheck:
         self._check.result()
 
 
-async def _health(_application: "Application", _: Request) -> Response:
-    return Response(200, msgspec.json.encode(HealthResponse("ok", __version__)))
+async def _health(_: Request) -> JsonResponse:
+    return JsonResponse(HealthResponse("ok", __version__))
 
 
-async def _readiness(application: "Application", _: Request) -> Response:
-    await application.readiness.check()
-    return Response(200, msgspec.json.encode(HealthResponse("ok", __version__)))
+async def _readiness(request: Request) -> JsonResponse:
+    await request.service.readiness.check()
+    return JsonResponse(HealthResponse("ok", __version__))
 
 
-async def _metrics(application: "Application", _: Request) -> Response:
-    exposition = await application.pools.metrics.run(application.metrics.exposition)
-    return Response(200, exposition, metrics.CONTENT_TYPE)
+async def _metrics(request: Request) -> Response:
+    service = request.service
+    exposition = await service.pools.metrics.run(service.metrics.exposition)
+    return Response(exposition, media_type=metrics.CONTENT_TYPE)
 
 
 ROUTES = (

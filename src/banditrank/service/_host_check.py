@@ -6,10 +6,16 @@ service therefore accepts only loopback hosts.
 """
 
 import re
+from collections.abc import Iterable
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
-from banditrank.service._http import RequestHeaders
-from banditrank.service._http_errors import WRONG_HOST, HttpError
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from banditrank.service._http_errors import WRONG_HOST, HttpError, error_response
+
+if TYPE_CHECKING:
+    from banditrank.service._service import Service
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]*))(?::[0-9]*)?", re.IGNORECASE)
 _MAX_ACCEPTED = 100
@@ -32,12 +38,25 @@ def is_loopback(host: str) -> bool:
 
 
 class HostCheck:
-    """Rejects requests whose Host header is not a loopback host."""
+    """Middleware that rejects requests whose Host header is not a loopback host, unless keys are required."""
 
-    def __init__(self) -> None:
-        self._accepted: set[bytes] = set()  # header values that passed: clients repeat a few
+    def __init__(self, app: ASGIApp, service: "Service") -> None:
+        self._app = app
+        self._service = service
+        # Header values that passed: clients repeat a few.
+        self._accepted: set[bytes] = set()
 
-    def check(self, headers: RequestHeaders) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] == "http" and not self._service.authenticator.is_required:
+            try:
+                self.check(scope["headers"])
+            except HttpError as error:
+                await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Check the Host header; a request without one does not come from a browser and passes.
 
         Raises
@@ -45,7 +64,7 @@ class HostCheck:
         HttpError
             A 421 if the host is not a loopback one.
         """
-        value = headers.get(b"host")
+        value = next((value for name, value in headers if name == b"host"), None)
         if value is None or value in self._accepted:
             return
         host = value.decode("latin-1")

@@ -1,8 +1,8 @@
 """HTTP errors as RFC 9457 problem details."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-import msgspec
+from types import MappingProxyType
 
 from banditrank.errors import (
     AlreadyExistsError,
@@ -18,11 +18,11 @@ from banditrank.errors import (
     UnknownSurfaceError,
     UnsolvableError,
 )
-from banditrank.service._http import Headers, Response
+from banditrank.service._requests import JsonResponse
 from banditrank.service._schemas import ProblemDetails
 
-CONTENT_TYPE = b"application/problem+json"
-_RETRY_AFTER_SECONDS = b"1"
+CONTENT_TYPE = "application/problem+json"
+_RETRY_AFTER_SECONDS = "1"
 # The messages of these errors name hosts, files and database drivers: they are logged, not sent.
 _INTERNAL_DETAIL = "internal error; feedback is safe to repeat, other requests may have taken effect"
 _UNAVAILABLE_DETAIL = (
@@ -106,7 +106,9 @@ class HttpError(Exception):
         Additional headers of the response.
     """
 
-    def __init__(self, error_type: HttpErrorType, detail: str, headers: Headers = ()) -> None:
+    def __init__(
+        self, error_type: HttpErrorType, detail: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         super().__init__(detail)
         self.error_type = error_type
         self.detail = detail
@@ -134,13 +136,13 @@ def is_internal(error: Exception) -> bool:
     return not isinstance(error, HttpError) and _error_type(error) in (INTERNAL, UNAVAILABLE)
 
 
-def error_response(error: Exception, request_id: str) -> Response:
+def error_response(error: Exception, request_id: str) -> JsonResponse:
     """Return the response for an error that a handler raised."""
     details = problem_details(error, request_id)
-    headers = error.headers if isinstance(error, HttpError) else ()
+    headers = dict(error.headers) if isinstance(error, HttpError) else {}
     if details.status == UNAVAILABLE.status:
-        headers = (*headers, (b"retry-after", _RETRY_AFTER_SECONDS))
-    return Response(details.status, msgspec.json.encode(details), CONTENT_TYPE, headers)
+        headers["retry-after"] = _RETRY_AFTER_SECONDS
+    return JsonResponse(details, details.status, headers, CONTENT_TYPE)
 
 
 def _error_type(error: Exception) -> HttpErrorType:

@@ -27,7 +27,7 @@ from banditrank.service._worker_metrics import (
     WorkerMetrics,
 )
 
-CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _RANKING_OPERATIONS = ("rank", "rankBatch", "feedback", "feedbackBatch")
 
 

@@ -5,12 +5,11 @@ import re
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from banditrank import __version__
-from banditrank.service._http import Request, Response
 from banditrank.service._http_errors import (
     COMPILING,
     INVALID,
@@ -25,11 +24,9 @@ from banditrank.service._http_errors import (
     WRONG_HOST,
     HttpErrorType,
 )
+from banditrank.service._requests import JsonResponse, Request
 from banditrank.service._routing import Parameter, Route
 from banditrank.service._schemas import ProblemDetails
-
-if TYPE_CHECKING:
-    from banditrank.service._application import Application
 
 EXAMPLES_FILE = files("banditrank.service") / "api_examples.json"
 """Examples of all operations; ``make examples`` records them from a running service."""
@@ -251,8 +248,8 @@ def _encoded_document() -> bytes:
     return msgspec.json.format(msgspec.json.encode(openapi_document(ROUTES)))
 
 
-async def _json(_application: "Application", _: Request) -> Response:
-    return Response(200, _encoded_document())
+async def _json(_: Request) -> JsonResponse:
+    return JsonResponse(_encoded_document())
 
 
 ROUTES = (Route("GET", "/openapi.json", "openapi", "Return the OpenAPI document.", None, _json),)

@@ -5,13 +5,10 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
 from banditrank._feedback import Feedback
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.service._auth import Principal
-from banditrank.service._http import Request, Response
 from banditrank.service._http_errors import (
     CONFLICTING_FEEDBACK,
     EXPIRED,
@@ -19,6 +16,7 @@ from banditrank.service._http_errors import (
     UNKNOWN_SURFACE,
     problem_details,
 )
+from banditrank.service._requests import JsonResponse, Request
 from banditrank.service._routing import Route
 from banditrank.service._schemas import (
     BatchRanking,
@@ -35,47 +33,31 @@ from banditrank.service._schemas import (
 )
 
 if TYPE_CHECKING:
-    from banditrank.service._application import Application
+    from banditrank.service._service import Service
 
 _CHUNK_SIZE = 64  # rankings
 _RESTRICTED_CHUNK_SIZE = 8  # rankings of candidates, which are not prepared
 _MAX_BLOCKING_SECONDS = 0.005  # of the event loop, by the rankings of a batch
 _MAX_FAST_SIZE = 20_000  # items × positions; preparing rankings of more takes longer than that
 
-_encode = msgspec.json.Encoder().encode
 
-
-async def _rank(application: "Application", request: Request) -> Response:
-    body = request.body
-    runtime = application.loaded_surface(request)
-    if runtime is not None and _is_plain(runtime, body):  # nearly always
-        (shown,) = runtime.rank_batch((body.user_type,))
-        return Response(200, _encode(RankingResponse(shown.id, shown.items, shown.expires_at, shown.arm)))
+async def _rank(request: Request) -> JsonResponse:
+    body: RankingRequest = request.content
     visitors = None if body.visitor is None else [body.visitor]
-    (ranking,), ignored = await _rankings(application, request, [body.user_type], visitors)
-    response = RankingResponse(ranking.id, ranking.items, ranking.expires_at, ranking.arm, ignored)
-    return Response(200, _encode(response))
+    (ranking,), ignored = await _rankings(request, [body.user_type], visitors)
+    return JsonResponse(RankingResponse(ranking.id, ranking.items, ranking.expires_at, ranking.arm, ignored))
 
 
-def _is_plain(runtime: SurfaceRuntime, body: RankingRequest) -> bool:
-    """Return whether a request has a known user type and nothing else, and its surface ranks fast."""
-    if body.visitor is not None or body.candidates or body.exclude or body.pinned:
-        return False
-    is_known = body.user_type in runtime.user_type_numbers
-    return is_known and not _is_slow(runtime, has_candidates=False)
-
-
-async def _rank_batch(application: "Application", request: Request) -> Response:
-    user_types, visitors = request.body.user_types, request.body.visitors
+async def _rank_batch(request: Request) -> JsonResponse:
+    user_types, visitors = request.content.user_types, request.content.visitors
     if visitors is not None and len(visitors) != len(user_types):
         rule = f"must be {len(user_types)}, one for each user type"
         raise InvalidInputError("visitors", rule, len(visitors))
-    rankings, ignored = await _rankings(application, request, user_types, visitors, is_batch=True)
-    return Response(200, _encode(RankingBatchResponse(rankings, ignored)))
+    rankings, ignored = await _rankings(request, user_types, visitors, is_batch=True)
+    return JsonResponse(RankingBatchResponse(rankings, ignored))
 
 
 async def _rankings(
-    application: "Application",
     request: Request,
     user_types: Sequence[str],
     visitors: Sequence[str | None] | None,
@@ -83,13 +65,13 @@ async def _rankings(
     is_batch: bool = False,
 ) -> tuple[list[BatchRanking], tuple[str, ...]]:
     """Return a ranking for a user of each type, all of them or none, and the ignored items of the request."""
-    runtime = application.loaded_surface(request) or await application.surface(request)
+    runtime = await request.surface()
     _check_user_types(runtime, user_types, request.principal, is_batch=is_batch)
-    allowed = _allowed_items(request.body)
+    allowed = _allowed_items(request.content)
     if "pinned" in allowed and "read" not in request.principal.rights:
         _check_pinned(runtime, allowed["pinned"].values())
     if _is_slow(runtime, has_candidates=bool(allowed)):
-        return await application.pools.store.run(
+        return await request.service.pools.store.run(
             lambda: _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
         )
     size = _RESTRICTED_CHUNK_SIZE if allowed else _CHUNK_SIZE
@@ -158,25 +140,24 @@ def _rank_chunk(
     return [BatchRanking(each.id, each.items, each.expires_at, each.arm) for each in shown], shown[0].ignored
 
 
-async def _feedback(application: "Application", request: Request) -> Response:
-    submission = _Submission(application, request.principal, request.body)
-    if not submission.submit():
-        await application.pools.store.run(lambda: submission.submit(may_read_store=True))
-    result = await submission.result
+async def _feedback(request: Request) -> JsonResponse:
+    (result,) = await _commit(request, [request.content])
     if isinstance(result, Exception):
         raise result
-    return Response(200, b'{"status":"%s"}' % result.encode())
+    return JsonResponse(FeedbackResponse(cast("FeedbackStatus", result)))
 
 
-async def _feedback_batch(application: "Application", request: Request) -> Response:
-    results = await _commit(application, request.principal, request.body.feedback)
-    failures = {str(one): one for one in results if isinstance(one, Exception)}
-    for failure in failures.values():  # one log line per message
-        application.log_failure(request.id, "feedbackBatch", failure)
-    response = FeedbackBatchResponse(
-        [_feedback_result(one, number, request.id) for number, one in enumerate(results)]
+async def _feedback_batch(request: Request) -> JsonResponse:
+    results = await _commit(request, request.content.feedback)
+    failures = {str(each): each for each in results if isinstance(each, Exception)}
+    # One log line per message.
+    for failure in failures.values():
+        request.service.log_failure("feedbackBatch", request.id, failure)
+    return JsonResponse(
+        FeedbackBatchResponse(
+            [_feedback_result(each, number, request.id) for number, each in enumerate(results)]
+        )
     )
-    return Response(200, _encode(response))
 
 
 def _feedback_result(result: str | Exception, number: int, request_id: str) -> FeedbackBatchResult:
@@ -187,29 +168,29 @@ def _feedback_result(result: str | Exception, number: int, request_id: str) -> F
     return FeedbackBatchResult(cast("FeedbackStatus", result))
 
 
-async def _commit(
-    application: "Application", principal: Principal, feedback: Sequence[FeedbackRequest]
-) -> list[str | Exception]:
+async def _commit(request: Request, feedback: Sequence[FeedbackRequest]) -> list[str | Exception]:
     """Return the status or an error for each feedback, after a durable commit."""
-    submissions = [_Submission(application, principal, one) for one in feedback]
-    pending = [one for one in submissions if not one.submit()]
-    if pending:  # in one call: a batch takes one place in the queue of the pool
-        await application.pools.store.run(lambda: [one.submit(may_read_store=True) for one in pending])
-    return [await one.result for one in submissions]
+    service = request.service
+    submissions = [_Submission(service, request.principal, each) for each in feedback]
+    pending = [each for each in submissions if not each.submit()]
+    if pending:
+        # In one call: a batch takes one place in the queue of the pool.
+        await service.pools.store.run(lambda: [each.submit(may_read_store=True) for each in pending])
+    return [await each.result for each in submissions]
 
 
 class _Submission:
     """A feedback that is submitted to the engine."""
 
-    def __init__(self, application: "Application", principal: Principal, feedback: FeedbackRequest) -> None:
-        self.result: asyncio.Future[str | Exception] = application.loop.create_future()
-        self._application = application
+    def __init__(self, service: "Service", principal: Principal, feedback: FeedbackRequest) -> None:
+        self.result: asyncio.Future[str | Exception] = service.loop.create_future()
+        self._service = service
         self._principal = principal
         self._feedback = feedback
 
     def submit(self, *, may_read_store: bool = False) -> bool:
         """Submit the feedback, or return False if the store must be read first."""
-        engine, feedback = self._application.engine, self._feedback
+        engine, feedback = self._service.engine, self._feedback
         try:
             if self._principal.surfaces:
                 find = engine.issued_ranking if may_read_store else engine.cached_ranking
@@ -224,7 +205,7 @@ class _Submission:
             )
         except Exception as error:  # noqa: BLE001 - rejects this feedback, not others of a batch
             if may_read_store:  # in a thread of the pool
-                self._application.loop.call_soon_threadsafe(self._finish, error)
+                self._service.loop.call_soon_threadsafe(self._finish, error)
             else:
                 self._finish(error)
             return True

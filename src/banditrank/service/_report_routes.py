@@ -1,9 +1,10 @@
 """Routes of reports: estimates, the equality report, experiments and explanations of rankings."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from starlette.middleware import Middleware
 
 from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
 from banditrank.dashboard._explain import Explanation, explain
@@ -11,12 +12,10 @@ from banditrank.dashboard._treatment_report import TreatmentReport, report_treat
 from banditrank.engine._experiment_results import ExperimentResults
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._intervals import MAX_LEVEL, MIN_LEVEL
-from banditrank.service._http import Request, Response
 from banditrank.service._http_errors import NO_EXPERIMENT, PRUNED, UNKNOWN_RANKING, UNKNOWN_SURFACE
+from banditrank.service._middleware import CancelOnDisconnect
+from banditrank.service._requests import JsonResponse, Request
 from banditrank.service._routing import Parameter, Route
-
-if TYPE_CHECKING:
-    from banditrank.service._application import Application
 
 _LEVEL = Parameter(
     "level",
@@ -26,40 +25,42 @@ _LEVEL = Parameter(
 
 
 def _parse_level(request: Request) -> float:
-    value = request.query.get("level", "0.95")
+    value = request.query_params.get("level", "0.95")
     try:
         return float(value)
     except ValueError:
         raise InvalidInputError("level", "must be a number", value) from None
 
 
-async def _estimates(application: "Application", request: Request) -> Response:
-    runtime, level = await application.surface(request), _parse_level(request)
-    return await _report(application, lambda: report_estimates(runtime.counts(), level=level))
+async def _estimates(request: Request) -> JsonResponse:
+    runtime, level = await request.surface(), _parse_level(request)
+    return await _report(request, lambda: report_estimates(runtime.counts(), level=level))
 
 
-async def _equality(application: "Application", request: Request) -> Response:
-    runtime = await application.surface(request)
-    return await _report(application, lambda: report_treatments(runtime.counts()))
+async def _equality(request: Request) -> JsonResponse:
+    runtime = await request.surface()
+    return await _report(request, lambda: report_treatments(runtime.counts()))
 
 
-async def _experiment(application: "Application", request: Request) -> Response:
-    runtime = await application.surface(request)
-    return await _report(application, runtime.experiment_results)
+async def _experiment(request: Request) -> JsonResponse:
+    runtime = await request.surface()
+    return await _report(request, runtime.experiment_results)
 
 
-async def _explain(application: "Application", request: Request) -> Response:
+async def _explain(request: Request) -> JsonResponse:
+    engine, ranking_id = request.service.engine, request.path_params["ranking"]
+
     def make() -> Explanation:
-        runtime, _ = application.engine.issued_ranking(request.parameters["ranking"])
+        runtime, _ = engine.issued_ranking(ranking_id)
         request.principal.check_surface(runtime.surface.name)
-        return explain(application.engine, request.parameters["ranking"])
+        return explain(engine, ranking_id)
 
-    return await _report(application, make)
+    return await _report(request, make)
 
 
-async def _report(application: "Application", make: Callable[[], Any]) -> Response:
+async def _report(request: Request, make: Callable[[], Any]) -> JsonResponse:
     """Return a report that is computed and encoded in a thread."""
-    return Response(200, await application.pools.reports.run(lambda: msgspec.json.encode(make())))
+    return JsonResponse(await request.service.pools.reports.run(lambda: msgspec.json.encode(make())))
 
 
 ROUTES = (
@@ -72,7 +73,7 @@ ROUTES = (
         _estimates,
         response_schema=EstimatesReport,
         errors=(UNKNOWN_SURFACE,),
-        is_cancellable=True,
+        middleware=(Middleware(CancelOnDisconnect),),
         query=(_LEVEL,),
     ),
     Route(
@@ -84,7 +85,7 @@ ROUTES = (
         _equality,
         response_schema=TreatmentReport,
         errors=(UNKNOWN_SURFACE,),
-        is_cancellable=True,
+        middleware=(Middleware(CancelOnDisconnect),),
     ),
     Route(
         "GET",
@@ -95,7 +96,7 @@ ROUTES = (
         _experiment,
         response_schema=ExperimentResults,
         errors=(UNKNOWN_SURFACE, NO_EXPERIMENT),
-        is_cancellable=True,
+        middleware=(Middleware(CancelOnDisconnect),),
     ),
     Route(
         "GET",
@@ -107,6 +108,6 @@ ROUTES = (
         response_schema=Explanation,
         errors=(UNKNOWN_RANKING, PRUNED),
         scope="handler",
-        is_cancellable=True,
+        middleware=(Middleware(CancelOnDisconnect),),
     ),
 )

@@ -1,22 +1,17 @@
-"""Routes and the router."""
+"""Descriptions of routes."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-from urllib.parse import unquote
+from typing import Any, Literal, TypeAlias
+
+from starlette.middleware import Middleware
+from starlette.responses import Response
 
 from banditrank.engine._api_keys import Right
-from banditrank.service._http import Request, Response
-from banditrank.service._http_errors import NOT_FOUND, WRONG_METHOD, HttpError, HttpErrorType
-from banditrank.service._streams import StreamingResponse
+from banditrank.service._http_errors import HttpErrorType
+from banditrank.service._requests import Request
 
-if TYPE_CHECKING:
-    from banditrank.service._application import Application
-
-Handler: TypeAlias = Callable[["Application", Request], Awaitable[Response | StreamingResponse]]
-
-_MAX_CACHED_PATHS = 10_000
-_MAX_CACHED_PATH_LENGTH = 128  # bounds the memory that clients can fill
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
@@ -71,8 +66,8 @@ class Route:
     scope
         ``path`` if the key must cover the surface in the path, or all surfaces if the path has none;
         ``handler`` if the handler checks which surfaces the key must cover.
-    is_cancellable
-        Whether the handler is cancelled when the client disconnects.
+    middleware
+        Middleware of this route.
     """
 
     method: str
@@ -90,74 +85,4 @@ class Route:
     events: Mapping[str, Any] = field(default_factory=dict)
     has_etag: bool = False
     scope: Literal["path", "handler"] = "path"
-    is_cancellable: bool = False
-
-
-class Router:
-    """Finds the route of a request.
-
-    Parameters
-    ----------
-    routes
-        All routes; the first match wins.
-
-    Attributes
-    ----------
-    methods
-        Methods of all routes, sorted.
-    """
-
-    def __init__(self, routes: tuple[Route, ...]) -> None:
-        self.methods = sorted({route.method for route in routes})
-        self._methods: dict[str, dict[str, Route]] = {}
-        for route in routes:
-            self._methods.setdefault(route.path, {})[route.method] = route
-        self._cache: dict[str, tuple[dict[str, Route], dict[str, str]]] = {}
-
-    def find(self, method: str, raw_path: str) -> tuple[Route, dict[str, str]]:
-        """Return the route of a request and the parameters in its path.
-
-        Parameters
-        ----------
-        method
-            HTTP method; HEAD finds the route of GET.
-        raw_path
-            Percent-encoded path: a slash within a parameter is ``%2F``.
-
-        Raises
-        ------
-        HttpError
-            A 404 if no route has this path, a 405 if none of them has this method.
-        """
-        match = self._cache.get(raw_path)
-        if match is None:
-            match = self._match(raw_path.split("/"))
-            if len(raw_path) <= _MAX_CACHED_PATH_LENGTH:
-                if len(self._cache) >= _MAX_CACHED_PATHS:
-                    self._cache.clear()
-                self._cache[raw_path] = match
-        methods, parameters = match
-        route = methods.get("GET" if method == "HEAD" else method)
-        if route is None:
-            allowed = ", ".join(sorted(methods))
-            raise HttpError(
-                WRONG_METHOD,
-                f"method {method} is not allowed, only {allowed}",
-                ((b"allow", allowed.encode()),),
-            )
-        return route, parameters
-
-    def _match(self, segments: list[str]) -> tuple[dict[str, Route], dict[str, str]]:
-        for path, methods in self._methods.items():
-            pattern = path.split("/")
-            if len(pattern) == len(segments) and all(map(_matches, pattern, segments)):
-                return methods, {
-                    name[1:-1]: unquote(segment)
-                    for name, segment in zip(pattern, segments, strict=True)
-                    if name.startswith("{")
-                }
-        raise HttpError(NOT_FOUND, "no such path; the API is at /v1, its reference at /docs")
-
-
-def _matches(pattern: str, segment: str) -> bool:
-    return pattern == segment or (pattern.startswith("{") and bool(segment))
+    middleware: tuple[Middleware, ...] = ()

@@ -1,5 +1,6 @@
 """The HTTP server: one process, or several workers that share a socket."""
 
+import asyncio
 import errno
 import logging
 import socket
@@ -8,35 +9,27 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from banditrank.errors import InvalidInputError
-from banditrank.service._application import Application
-from banditrank.service._http_protocol import HttpProtocol
+from banditrank.service._application import application_of
 from banditrank.service._json_logging import configure_json_logging
 from banditrank.service._process_memory import configure_heap
+from banditrank.service._service import Service
 from banditrank.service._settings import Settings
+from banditrank.service._supervisor import Supervisor, WorkerLink
+from banditrank.service.strict_http import StrictHttpProtocol
 
 _BACKLOG = 2048
-_KEEP_ALIVE_SECONDS = 75  # longer than proxies, so that they close idle connections
-_SHUTDOWN_SECONDS = 10  # for requests in progress
-# After which a worker that does not answer is replaced. Five seconds by default, which workers take to start
-# on a slow or busy machine: they would be replaced for ever.
-_HEALTH_CHECK_SECONDS = 60
-_SWITCH_SECONDS = 0.0005  # so that the commit thread soon gets the interpreter lock
-
-
-def make_application(settings: Settings, metrics_directory: Path | None = None) -> Application:
-    """Return the application of a worker process, and configure logging and memory of the process."""
-    configure_json_logging()
-    configure_heap()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    return Application(
-        settings, metrics_directory=metrics_directory, owns_process=True, loads_in_background=True
-    )
+# Longer than proxies, so that they close idle connections.
+_KEEP_ALIVE_SECONDS = 75
+# For requests in progress.
+_SHUTDOWN_SECONDS = 5
+# For kept connections to send a request, whose response closes them, before they are closed without one.
+_DRAIN_SECONDS = 5.0
+# So that the commit thread soon gets the interpreter lock.
+_SWITCH_SECONDS = 0.0005
 
 
 def serve(settings: Settings) -> None:
@@ -46,56 +39,106 @@ def serve(settings: Settings) -> None:
     ------
     InvalidInputError
         If the address is not available.
-    StoreError
-        If the store cannot be opened.
+    BanditRankError
+        If the service cannot start, such as without its store.
     """
-    settings.open_store().close()  # to raise an error before workers start
+    # To raise an error before workers start.
+    settings.open_store().close()
     bound = bind(settings)
     configure_json_logging()
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     logging.getLogger(__name__).info("service listening", extra={"address": address})
     if settings.workers == 1:
-        make = partial(make_application, settings)
-        uvicorn.Server(server_config(make, settings, factory=True)).run(sockets=[bound])
+        configure_process()
+        Server(Service(settings, owns_process=True)).run(sockets=[bound])
     else:
         with TemporaryDirectory(prefix="banditrank-") as directory:
             # Settings are pickled: a password in the address of the store is in no environment.
-            make = partial(make_application, settings, Path(directory))
-            Multiprocess(server_config(make, settings, factory=True), sockets=[bound]).run()
+            target = partial(_work, settings, Path(directory), bound)
+            Supervisor(target, settings.workers).run()
 
 
-def server_config(
-    application: Callable[..., Any], settings: Settings, *, factory: bool = False
-) -> uvicorn.Config:
-    """Return the uvicorn configuration of an application.
+def configure_process() -> None:
+    """Configure logging and memory of a process that does nothing else."""
+    configure_json_logging()
+    configure_heap()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+
+
+def _work(settings: Settings, metrics_directory: Path, bound: socket.socket, link: WorkerLink) -> None:
+    """Serve in a worker process."""
+    configure_process()
+    service = Service(settings, metrics_directory=metrics_directory, owns_process=True)
+    server = Server(service, on_start=link.ready)
+    link.on_drain(lambda: asyncio.run_coroutine_threadsafe(server.drain(), service.loop))
+    server.run(sockets=[bound])
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which runs a service.
 
     Parameters
     ----------
-    application
-        ASGI application, or a function that returns it if `factory`.
-    settings
-        Settings of the service.
-    factory
-        Whether `application` is called in each worker.
+    service
+        The service.
+    on_start
+        Called when the server accepts connections.
     """
-    return uvicorn.Config(
-        application,
-        factory=factory,
-        interface="asgi3",
-        workers=settings.workers,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # addresses of clients are not used
-        http=HttpProtocol,
-        loop="uvloop",
-        lifespan="on",
-        ws="none",
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        timeout_worker_healthcheck=_HEALTH_CHECK_SECONDS,
-    )
+
+    def __init__(self, service: Service, *, on_start: Callable[[], None] | None = None) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application_of(service),
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                # Addresses of clients are not used.
+                proxy_headers=False,
+                http=StrictHttpProtocol if service.settings.http == "strict" else "httptools",
+                loop="uvloop",
+                lifespan="off",
+                ws="none",
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )
+        )
+        self._service = service
+        self._on_start = on_start
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the service, serve it, and stop it.
+
+        Raises
+        ------
+        BanditRankError
+            If the service cannot start.
+        """
+        # uvicorn raises signals again once it has served: that must not end the process before the service
+        # has stopped.
+        with self.capture_signals():
+            async with self._service.running():
+                await super().serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections."""
+        await super().startup(sockets)
+        if self._on_start is not None:
+            self._on_start()
+
+    async def drain(self) -> None:
+        """Let other processes accept connections, and close each one after its next response; then stop."""
+        for listener in self.servers:
+            listener.close()
+        self._service.is_draining = True
+        await asyncio.sleep(_DRAIN_SECONDS)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End event streams, finish requests in progress, and close all connections."""
+        self._service.stopping.set()
+        await super().shutdown(sockets)
 
 
 def bind(settings: Settings) -> socket.socket:

@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from banditrank._checks import check_integer, check_number
-from banditrank.errors import InvalidInputError
+from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.service._configuration import DEFAULT_HOST, DEFAULT_PORT, load_settings
 from banditrank.service._cors import check_origins
 from banditrank.service._host_check import is_loopback
 from banditrank.storage._addresses import is_in_memory
 from banditrank.storage._base import Store
 from banditrank.storage._factory import DEFAULT_STORE, open_store
+
+HttpImplementation: TypeAlias = Literal["strict", "uvicorn"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Settings:
         Address of the store.
     workers
         Number of worker processes.
+    http
+        HTTP implementation: ``strict``, the one of banditrank, or ``uvicorn``, for use behind a proxy.
     require_keys
         Require API keys on a loopback address, too; they are also required once the store has any.
     sync_seconds
@@ -61,6 +65,7 @@ class Settings:
     port: int = DEFAULT_PORT
     store: str = field(default=DEFAULT_STORE, repr=False)  # may contain a password
     workers: int = 1
+    http: HttpImplementation = "strict"
     require_keys: bool = False
     sync_seconds: float = 0.25
     max_body_bytes: int = 1 << 20
@@ -75,6 +80,8 @@ class Settings:
         self._check_types()
         check_integer("port", self.port, 0, 65_535)
         check_integer("workers", self.workers, 1, 64)
+        if self.http not in get_args(HttpImplementation):
+            raise UnknownNameError("http", self.http, get_args(HttpImplementation))
         check_integer("max_body_bytes", self.max_body_bytes, 1024, 1 << 28)
         check_number("sync_seconds", self.sync_seconds, 0.01, 60.0)
         check_number("body_timeout_seconds", self.body_timeout_seconds, 0.1, 600.0)

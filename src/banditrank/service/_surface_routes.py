@@ -1,14 +1,15 @@
 """Routes of surfaces and their items."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 from banditrank.engine._surface import Surface
 from banditrank.engine._surface_runtime import SurfaceRuntime
-from banditrank.service._http import Request, Response
 from banditrank.service._http_errors import ALREADY_EXISTS, UNKNOWN_SURFACE
+from banditrank.service._requests import JsonResponse, Request
 from banditrank.service._routing import Route
 from banditrank.service._schemas import (
     AddItemsRequest,
@@ -20,9 +21,6 @@ from banditrank.service._schemas import (
     UpdateSurfaceRequest,
 )
 
-if TYPE_CHECKING:
-    from banditrank.service._application import Application
-
 
 def _surface_response(runtime: SurfaceRuntime) -> SurfaceResponse:
     return SurfaceResponse.from_surface(
@@ -31,17 +29,16 @@ def _surface_response(runtime: SurfaceRuntime) -> SurfaceResponse:
 
 
 async def _update_items(
-    application: "Application",
     request: Request,
     action: str,
     update: Callable[[Surface], Surface],
     **fields: str,
-) -> Response:
-    runtime = await application.surface(request)
-    runtime, changes = await application.pools.administration.run(
-        application.engine.update_items, runtime.surface.name, update
+) -> JsonResponse:
+    service, runtime = request.service, await request.surface()
+    runtime, changes = await service.pools.administration.run(
+        service.engine.update_items, runtime.surface.name, update
     )
-    application.log_action(
+    service.log_action(
         request,
         action,
         surface=runtime.surface.name,
@@ -50,12 +47,7 @@ async def _update_items(
         n_retired=len(changes.retired),
         **fields,
     )
-    response = ItemsResponse.from_changes(_surface_response(runtime), changes)
-    return Response(200, msgspec.json.encode(response))
-
-
-def _response(runtime: SurfaceRuntime, status: int = 200) -> Response:
-    return Response(status, msgspec.json.encode(_surface_response(runtime)))
+    return JsonResponse(ItemsResponse.from_changes(_surface_response(runtime), changes))
 
 
 def _present_fields(body: Any) -> dict[str, Any]:
@@ -64,30 +56,29 @@ def _present_fields(body: Any) -> dict[str, Any]:
     return {name: msgspec.to_builtins(value) for name, value in values.items() if value is not msgspec.UNSET}
 
 
-async def _list(application: "Application", request: Request) -> Response:
-    covered = [
-        runtime for runtime in application.engine.surfaces() if request.principal.covers(runtime.surface.name)
-    ]
+async def _list(request: Request) -> JsonResponse:
+    engine, principal = request.service.engine, request.principal
+    covered = [runtime for runtime in engine.surfaces() if principal.covers(runtime.surface.name)]
     surfaces = [_surface_response(runtime) for runtime in covered]
-    is_loading = not application.engine.has_loaded
-    return Response(200, msgspec.json.encode(SurfaceListResponse(surfaces, is_loading)))
+    return JsonResponse(SurfaceListResponse(surfaces, not engine.has_loaded))
 
 
-async def _create(application: "Application", request: Request) -> Response:
-    request.principal.check_surface(request.body.name)
-    surface = await application.pools.definitions.run(Surface.from_dict, _present_fields(request.body))
-    runtime = await application.pools.definitions.run(application.engine.create_surface, surface)
-    application.log_action(request, "surface created", surface=surface.name)
-    return _response(runtime, 201)
+async def _create(request: Request) -> JsonResponse:
+    service = request.service
+    request.principal.check_surface(request.content.name)
+    surface = await service.pools.definitions.run(Surface.from_dict, _present_fields(request.content))
+    runtime = await service.pools.definitions.run(service.engine.create_surface, surface)
+    service.log_action(request, "surface created", surface=surface.name)
+    return JsonResponse(_surface_response(runtime), 201)
 
 
-async def _read(application: "Application", request: Request) -> Response:
-    return _response(await application.surface(request))
+async def _read(request: Request) -> JsonResponse:
+    return JsonResponse(_surface_response(await request.surface()))
 
 
-async def _update(application: "Application", request: Request) -> Response:
-    runtime = await application.surface(request)
-    settings = _present_fields(request.body)
+async def _update(request: Request) -> JsonResponse:
+    service, runtime = request.service, await request.surface()
+    settings = _present_fields(request.content)
 
     def updated(surface: Surface) -> Surface:
         present = surface.to_dict()
@@ -95,38 +86,37 @@ async def _update(application: "Application", request: Request) -> Response:
             present["utility"] = Surface.utility
         return Surface.from_dict(present | settings)
 
-    runtime = await application.pools.definitions.run(
-        application.engine.update_surface, runtime.surface.name, updated
+    runtime = await service.pools.definitions.run(
+        service.engine.update_surface, runtime.surface.name, updated
     )
-    application.log_action(
-        request, "surface updated", surface=runtime.surface.name, settings=sorted(settings)
-    )
-    return _response(runtime)
+    service.log_action(request, "surface updated", surface=runtime.surface.name, settings=sorted(settings))
+    return JsonResponse(_surface_response(runtime))
 
 
-async def _delete(application: "Application", request: Request) -> Response:
-    name = request.parameters["surface"]  # also one whose settings this version cannot read
-    await application.pools.administration.run(application.engine.delete_surface, name)
-    application.log_action(request, "surface deleted", surface=name)
-    return Response(204, b"")
+async def _delete(request: Request) -> Response:
+    # Also one whose settings this version cannot read.
+    service, name = request.service, request.path_params["surface"]
+    await service.pools.administration.run(service.engine.delete_surface, name)
+    service.log_action(request, "surface deleted", surface=name)
+    return Response(status_code=204)
 
 
-async def _add_items(application: "Application", request: Request) -> Response:
+async def _add_items(request: Request) -> JsonResponse:
     return await _update_items(
-        application, request, "items added", lambda surface: surface.with_items(request.body.items)
+        request, "items added", lambda surface: surface.with_items(request.content.items)
     )
 
 
-async def _sync_items(application: "Application", request: Request) -> Response:
+async def _sync_items(request: Request) -> JsonResponse:
     return await _update_items(
-        application, request, "items synced", lambda surface: surface.with_catalogue(request.body.items)
+        request, "items synced", lambda surface: surface.with_catalogue(request.content.items)
     )
 
 
-async def _retire_item(application: "Application", request: Request) -> Response:
-    item = request.parameters["item"]
+async def _retire_item(request: Request) -> JsonResponse:
+    item = request.path_params["item"]
     return await _update_items(
-        application, request, "item retired", lambda surface: surface.with_retired([item]), item=item
+        request, "item retired", lambda surface: surface.with_retired([item]), item=item
     )
 
 

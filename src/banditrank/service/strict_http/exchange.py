@@ -49,7 +49,12 @@ class Exchange:
     """
 
     def __init__(
-        self, connection: "StrictHttpProtocol", scope: dict[str, Any], *, keep_alive: bool, expects_continue: bool
+        self,
+        connection: "StrictHttpProtocol",
+        scope: dict[str, Any],
+        *,
+        keep_alive: bool,
+        expects_continue: bool,
     ) -> None:
         self._connection = connection
         self.scope = scope

@@ -1,0 +1,228 @@
+"""Middleware of the application: what is measured and limited of requests and streams."""
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Iterable
+from itertools import count
+from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from banditrank.service._http_errors import (
+    CLIENT_DISCONNECTED,
+    TOO_LARGE,
+    TOO_MANY_STREAMS,
+    TOO_SLOW,
+    HttpError,
+    error_response,
+)
+
+if TYPE_CHECKING:
+    from banditrank.service._service import Service
+
+_REQUEST_ID = b"x-request-id"
+_REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
+# Of a content length, which may have thousands; more than any limit has.
+_MAX_LENGTH_DIGITS = 18
+_NO_STORE = (b"cache-control", b"no-store")
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_CLOSE = (b"connection", b"close")
+
+
+class RequestMonitor:
+    """Gives each request an id, counts and logs it, and completes the headers of its response.
+
+    A response is not cached unless it says otherwise. While a worker drains, each response closes its
+    connection. An error that nothing else handles is a 500, and is raised again for the server's log and for
+    middleware around the application.
+    """
+
+    def __init__(self, app: ASGIApp, service: "Service") -> None:
+        self._app = app
+        self._service = service
+        self._request_ids = RequestIds()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        service, start = self._service, time.perf_counter()
+        state = scope.setdefault("state", {})
+        request_id = self._request_ids.for_request(scope["headers"])
+        state["request_id"], state["operation"] = request_id.decode("ascii"), "none"
+
+        has_started = False
+
+        # Recorded when the response starts: a stream may be open for hours.
+        async def send_response(message: Message) -> None:
+            nonlocal has_started
+            if message["type"] == "http.response.start":
+                has_started = True
+                seconds = time.perf_counter() - start
+                service.record_request(state["operation"], state["request_id"], message["status"], seconds)
+                headers = [*message.get("headers", ()), (_REQUEST_ID, request_id), _NO_SNIFF]
+                if all(name != b"cache-control" for name, _ in headers):
+                    headers.append(_NO_STORE)
+                if service.is_draining:
+                    headers.append(_CLOSE)
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_response)
+        except Exception as error:
+            service.log_failure(state["operation"], state["request_id"], error)
+            if not has_started:
+                await error_response(error, state["request_id"])(scope, receive, send_response)
+            raise
+
+
+class RequestIds:
+    """Generator of request ids that are unique across processes.
+
+    Parameters
+    ----------
+    prefix
+        Prefix of all ids; random by default.
+
+    Examples
+    --------
+    >>> ids = RequestIds(b"4f0c")
+    >>> ids.for_request([]), ids.for_request([])
+    (b'4f0c-1', b'4f0c-2')
+    >>> ids.for_request([(b"x-request-id", b"proxy-7")]), ids.for_request([(b"x-request-id", b"a b")])
+    (b'proxy-7', b'4f0c-3')
+    """
+
+    def __init__(self, prefix: bytes | None = None) -> None:
+        self._prefix = secrets.token_hex(4).encode() if prefix is None else prefix
+        self._numbers = count(1)
+
+    def for_request(self, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """Return the id that the client sent if it is valid, or a new one."""
+        for name, value in headers:
+            if name == _REQUEST_ID and _REQUEST_ID_PATTERN.fullmatch(value):
+                return value
+        return b"%b-%x" % (self._prefix, next(self._numbers))
+
+
+class BodyLimits:
+    """Limits the size of a request body, and the time within which it arrives.
+
+    Parameters
+    ----------
+    app
+        Application that reads the body.
+    max_bytes
+        Maximum size of a body.
+    timeout_seconds
+        Time within which a body must arrive, from when it is first read.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int, timeout_seconds: float) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._timeout_seconds = timeout_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request; what the application receives raises HttpError beyond a limit."""
+        n_received, deadline = 0, asyncio.get_running_loop().time() + self._timeout_seconds
+        is_complete = False
+
+        async def receive_within_limits() -> Message:
+            nonlocal n_received, is_complete
+            if is_complete:
+                return await receive()
+            # Before the server asks for the body with a 100 Continue.
+            self._check(max(n_received, _content_length(scope)))
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                detail = f"a body must arrive within {self._timeout_seconds:g} seconds"
+                raise HttpError(TOO_SLOW, detail) from None
+            n_received += len(message.get("body", b""))
+            self._check(n_received)
+            is_complete = not message.get("more_body", False)
+            return message
+
+        await self._app(scope, receive_within_limits, send)
+
+    def _check(self, n_bytes: int) -> None:
+        if n_bytes > self._max_bytes:
+            raise HttpError(TOO_LARGE, f"a body must be at most {self._max_bytes:,} bytes")
+
+
+def _content_length(scope: Scope) -> int:
+    """Return the stated length of a body; 0 if there is none, or no number."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value[:_MAX_LENGTH_DIGITS])
+    return 0
+
+
+class CancelOnDisconnect:
+    """Cancels the application if the client disconnects before the response starts."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, whose body is dropped."""
+        has_started = False
+
+        async def note_start(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        response = asyncio.ensure_future(self._app(scope, receive, note_start))
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
+        try:
+            await asyncio.wait((response, disconnect), return_when=asyncio.FIRST_COMPLETED)
+            if not (has_started or response.done()):
+                raise HttpError(CLIENT_DISCONNECTED, "the client disconnected before the response")
+            await response
+        finally:
+            response.cancel()
+            disconnect.cancel()
+            await asyncio.gather(response, disconnect, return_exceptions=True)
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class StreamLimits:
+    """Limits the number of open streams, each of which holds a connection and costs work every few seconds.
+
+    Parameters
+    ----------
+    app
+        Application that streams.
+    max_streams
+        Maximum number of open streams.
+    timeout_seconds
+        Time after which a stream is aborted: a client that does not read would hold it open.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_streams: int, timeout_seconds: float) -> None:
+        self._app = app
+        self._max_streams = max_streams
+        self._timeout_seconds = timeout_seconds
+        self._n_open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, or raise HttpError if the maximum number of streams is open."""
+        if self._n_open >= self._max_streams:
+            raise HttpError(TOO_MANY_STREAMS, f"the maximum of {self._max_streams} streams is open")
+        self._n_open += 1
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                await self._app(scope, receive, send)
+        finally:
+            self._n_open -= 1
