@@ -23,7 +23,17 @@ SHELF = {"name": "shelf", "items": ["pear"], "n_positions": 1}  # its rankings a
 EXPERIMENT = {"name": "spring", "arms": [{"name": "hold-out", "share": 0.5, "policy": "random"}]}
 JSON = {"content-type": "application/json"}
 ORIGIN = "https://shop.example"
-_MASKED_KEYS = {"request_id", "expires_at", "created_at", "as_of", "at", "now", "version", "shown_at", "start"}
+_MASKED_KEYS = {
+    "request_id",
+    "expires_at",
+    "created_at",
+    "as_of",
+    "at",
+    "now",
+    "version",
+    "shown_at",
+    "start",
+}
 _HEADERS = (
     "access-control-allow-origin",
     "cache-control",
@@ -42,7 +52,9 @@ def play() -> Iterator[Exchange]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         store = f"sqlite:{folder / 'store.db'}"
-        service = stack.enter_context(running(allow_origins=(ORIGIN,), max_body_bytes=4096, max_stream_seconds=0.01))
+        service = stack.enter_context(
+            running(allow_origins=(ORIGIN,), max_body_bytes=4096, max_stream_seconds=0.01)
+        )
         yield from _open_service(_Caller(service))
         opened = open_store(store)
         keys = {
@@ -161,17 +173,31 @@ def _open_service(call: _Caller) -> Iterator[Exchange]:
         {"feedback": [{"ranking": "#2"}, {"ranking": "forged"}, {"ranking": "#3", "clicked": "apple"}]},
     )
     yield call("POST", "/v1/surfaces/ads/rankings", {"user_type": "nwe"})
-    yield call("POST", "/v1/surfaces/ads/rankings", {"user_type": "new", "exclude": ["ad 1", "ad-9"], "pinned": {"2": "ad-3"}})
+    yield call(
+        "POST",
+        "/v1/surfaces/ads/rankings",
+        {"user_type": "new", "exclude": ["ad 1", "ad-9"], "pinned": {"2": "ad-3"}},
+    )
     yield call("POST", "/v1/surfaces/ads/rankings", {"user_type": "new", "candidates": ["ad 1"]})
     yield call("POST", "/v1/surfaces/ads/rankings", {"user_type": "new", "pinned": {"3": "ad-3"}})
     yield call("POST", "/v1/surfaces/adz/rankings", {"user_type": "new"})
-    for content in (b"{", b"", b"\xff", b'{"user_type":"\xff"}', b'{"user_type":"new","x":"\xff"}', b"[" * 2000):
+    for content in (
+        b"{",
+        b"",
+        b"\xff",
+        b'{"user_type":"\xff"}',
+        b'{"user_type":"new","x":"\xff"}',
+        b"[" * 2000,
+    ):
         yield call("POST", "/v1/surfaces/ads/rankings", content=content, content_type="application/json")
     yield call("POST", "/v1/surfaces/ads/rankings", content=b"{}")
     yield call("POST", "/v1/surfaces/ads/rankings", content=b"{}", content_type="text/plain")
     yield call("POST", "/v1/surfaces/ads/rankings", content=b" " * 5000, content_type="application/json")
     yield call(
-        "POST", "/v1/surfaces/shelf/rankings", {"user_type": "everybody"}, content_type="application/json; charset=utf-8"
+        "POST",
+        "/v1/surfaces/shelf/rankings",
+        {"user_type": "everybody"},
+        content_type="application/json; charset=utf-8",
     )
     yield call("GET", "/v1/rankings/forged")
     yield call("POST", "/v1/surfaces/ads/items", {"items": ["ad-4"]})
@@ -206,9 +232,23 @@ def _open_service(call: _Caller) -> Iterator[Exchange]:
     yield call("GET", "/v1/surfaces", origin="https://other.example")
     yield call("GET", "/v1/surfaces", host="shop.example")
     yield call("GET", "/", host="shop.example")
-    for path in ("/", "/surfaces/ads", "/docs", "/assets/nothing.js", "/assets/..%2Fsurface.html", "/assets/index.html"):
+    for path in (
+        "/",
+        "/surfaces/ads",
+        "/docs",
+        "/assets/nothing.js",
+        "/assets/..%2Fsurface.html",
+        "/assets/index.html",
+    ):
         yield call("GET", path)
-    for path in ("/v1", "/v1/surfaces/", "/v2/surfaces", "/v1/surfaces/ads/", "/v1//surfaces", "/V1/surfaces"):
+    for path in (
+        "/v1",
+        "/v1/surfaces/",
+        "/v2/surfaces",
+        "/v1/surfaces/ads/",
+        "/v1//surfaces",
+        "/V1/surfaces",
+    ):
         yield call("GET", path)
     yield call("DELETE", "/v1/surfaces/ads")
     yield call("DELETE", "/v1/surfaces/ads")
@@ -234,7 +274,9 @@ def _service_with_keys(call: _Caller, keys: dict[str, str]) -> Iterator[Exchange
     yield call("GET", "/v1/access")
     yield call("POST", "/v1/surfaces/shelf/rankings", {"user_type": "everybody"}, authorization=rank)
     yield call("POST", "/v1/surfaces/shelf/rankings", {"user_type": "nobody"}, authorization=rank)
-    yield call("POST", "/v1/surfaces/ads/rankings", {"user_type": "new", "pinned": {"1": "ad"}}, authorization=rank)
+    yield call(
+        "POST", "/v1/surfaces/ads/rankings", {"user_type": "new", "pinned": {"1": "ad"}}, authorization=rank
+    )
     yield call("POST", "/v1/surfaces/shelf/rankings", {"user_type": "everybody"}, authorization=read)
     yield call("POST", "/v1/surfaces/shelf/rankings", content=b"{", content_type="application/json")
     yield call("POST", "/v1/feedback", {"ranking": "#1", "clicked": "pear"}, authorization=rank)

@@ -5,7 +5,8 @@ import random
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from banditrank.service._application import Application
+from starlette.types import ASGIApp
+
 from banditrank.service._routing import Route
 
 HOST = (b"host", b"127.0.0.1:8420")
@@ -165,7 +166,7 @@ class Fuzzer:
             body = self._damaged(self._encoded(json.loads(document)))
         extra = (rng.choice(HEADERS),) if rng.random() < 0.15 else ()
         query = rng.choice(QUERIES) if route.query else b""
-        return FuzzedRequest(route.method, raw_path, query, (HOST, JSON, *headers, *extra), body)
+        return FuzzedRequest(route.method, raw_path, query, (*extra, HOST, JSON, *headers), body)
 
     def _encoded(self, value: Any) -> bytes:
         """Return JSON in which some values and keys are replaced, repeated, added or left out."""
@@ -206,7 +207,7 @@ class Fuzzer:
         return bytes(damaged)
 
 
-async def send(application: Application, request: FuzzedRequest) -> tuple[int, bytes]:
+async def send(application: ASGIApp, request: FuzzedRequest) -> tuple[int, bytes]:
     """Send a request to an application in this process, and return the status and the body."""
     messages: list[Any] = [{"type": "http.request", "body": request.body}]
     sent: list[Any] = []
@@ -223,6 +224,7 @@ async def send(application: Application, request: FuzzedRequest) -> tuple[int, b
         "path": unquote(request.raw_path.decode("latin-1")),
         "raw_path": request.raw_path,
         "query_string": request.query,
+        "http_version": "1.1",
         "headers": list(request.headers),
     }
     await application(scope, receive, collect)

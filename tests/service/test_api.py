@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import pytest
 from helpers.running_service import Running, running
 
-from banditrank.service import _routing as routing
-
 ADS = {"name": "ads", "items": ["ad 1", "ad/2", "ad-3"], "n_positions": 2, "user_types": ["new", "old"]}
 
 
@@ -97,19 +95,6 @@ def test_head_has_the_headers_of_get(service: Running, path: str) -> None:
     assert head.content == b""
     assert len(whole.content) == int(head.headers["content-length"])
     assert head.headers["content-type"] == whole.headers["content-type"]
-
-
-def test_long_paths_are_not_cached(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routing, "_MAX_CACHED_PATHS", 10)
-    router = service.application.router
-    for number in range(25):
-        assert router.find("GET", f"/v1/surfaces/s{number}")[1] == {"surface": f"s{number}"}
-        assert router.find("GET", f"/v1/surfaces/{'s' * 200}{number}")[1] == {
-            "surface": f"{'s' * 200}{number}"
-        }
-        assert len(router._cache) <= 10
-    assert max(map(len, router._cache)) <= 128
-    assert "/v1/surfaces/s24" in router._cache
 
 
 def test_an_item_that_was_not_shown_cannot_be_clicked(service: Running) -> None:

@@ -16,6 +16,7 @@ TEXTS = {  # of variables, with the settings that they stand for
     "port": ("9000", 9000),
     "store": ("memory:", "memory:"),
     "workers": ("1", 1),
+    "http": ("uvicorn", "uvicorn"),
     "require_keys": ("true", True),
     "sync_seconds": ("2", 2.0),
     "max_body_bytes": ("4096", 4096),

@@ -21,7 +21,7 @@ from banditrank.engine._api_keys import create_key
 from banditrank.engine._counts_replica import SurfaceCounts
 from banditrank.service import _dashboard_cache as dashboard_cache
 from banditrank.service import _dashboard_routes as dashboard_routes
-from banditrank.service import _http_protocol as http_protocol
+from banditrank.service import strict_http
 from banditrank.service._dashboard_cache import DashboardCache, EncodedDashboard
 
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2, "user_types": ["new", "old"]}
@@ -35,7 +35,7 @@ def _fast_streams(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dashboard_routes, name, getattr(dashboard_routes, name) / 10)
     monkeypatch.setattr(dashboard_cache, "_MAX_SERIES_AGE_SECONDS", 0.09)
     monkeypatch.setattr(dashboard_cache, "_ESTIMATES_WAIT_SECONDS", MAX_WAIT_SECONDS)
-    monkeypatch.setattr(http_protocol, "_SHUTDOWN_STALL_SECONDS", 0.2)
+    monkeypatch.setattr(strict_http.protocol, "_SHUTDOWN_STALL_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -189,9 +189,9 @@ def test_a_stream_starts_at_once_and_ends_when_the_client_disconnects(service: R
     wait_until(lambda: client.of("state")[-1]["rounds"] == 5)
     wait_until(lambda: sum(sum(map(sum, one["visits"])) for one in client.of("series")) == 5)
     wait_until(lambda: client.signs >= 2)
-    assert service.application.streams.n_open == 1
+    assert service.service.n_open_streams == 1
     client.leave()
-    wait_until(lambda: service.application.streams.n_open == 0)
+    wait_until(lambda: service.service.n_open_streams == 0)
 
 
 def test_a_state_event_is_repeated_if_only_ages_change(
@@ -277,7 +277,7 @@ def test_a_stream_ends_after_its_maximum_duration() -> None:
         first, *others = [kind for kind, _ in client.events]
         assert first == "state"
         assert set(others) <= {"series"}  # on a busy machine a bucket may close before
-        assert service.application.streams.n_open == 0
+        assert service.service.n_open_streams == 0
 
 
 def test_a_stream_ends_with_its_surface(service: Running) -> None:
@@ -297,7 +297,7 @@ def test_the_number_of_streams_is_limited(service: Running) -> None:
     assert refused.json()["type"].endswith("too-many-streams")
     assert refused.headers["retry-after"] == "1"
     clients[0].leave()
-    wait_until(lambda: service.application.streams.n_open == 1)
+    wait_until(lambda: service.service.n_open_streams == 1)
     another = Listening(service)
     wait_until(lambda: another.of("state"))
     for client in (another, clients[1]):
@@ -308,7 +308,7 @@ def test_a_head_request_opens_no_stream(service: Running) -> None:
     asked = service.ask("HEAD", EVENTS)
     assert (asked.status_code, asked.content) == (200, b"")
     assert asked.headers["content-type"] == "text/event-stream"
-    assert service.application.streams.n_open == 0
+    assert service.service.n_open_streams == 0
 
 
 def test_dashboard_routes_need_the_right_to_read() -> None:

@@ -3,12 +3,16 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from helpers.fuzzed_requests import HOST, JSON, FuzzedRequest, Fuzzer, send
+from helpers.running_service import Running, running
 
 from banditrank.engine._api_keys import create_key
-from banditrank.service._application import ROUTES, Application
+from banditrank.service import create_app
+from banditrank.service._application import ROUTES
+from banditrank.service._routing import Route
 from banditrank.service._settings import Settings
 from banditrank.storage._memory import MemoryStore
 
@@ -20,8 +24,7 @@ PARAMETERS = {"surface": "ads", "item": "nope", "file": "api.js"}
 
 async def _statuses(n_requests: int, seed: int, key: tuple[bytes, bytes]) -> Counter[int]:
     """Return the number of responses by status to damaged requests; fail at an internal error."""
-    application = Application(Settings(store="memory:", require_keys=True, allow_origins=("loopback",)))
-    await application.start()
+    application = create_app(Settings(store="memory:", require_keys=True, allow_origins=("loopback",)))
     fuzzer, routes = Fuzzer(seed), [route for route in ROUTES if route.operation_id not in LONG]
     statuses: Counter[int] = Counter()
 
@@ -29,7 +32,7 @@ async def _statuses(n_requests: int, seed: int, key: tuple[bytes, bytes]) -> Cou
         request = FuzzedRequest("POST", path, b"", (HOST, JSON, key), json.dumps(body).encode())
         return json.loads((await send(application, request))[1])
 
-    try:
+    async with application.router.lifespan_context(application):
         await post(b"/v1/surfaces", ADS)
         for number in range(n_requests):
             ranking = await post(b"/v1/surfaces/ads/rankings", {"user_type": "new"})
@@ -40,8 +43,6 @@ async def _statuses(n_requests: int, seed: int, key: tuple[bytes, bytes]) -> Cou
             if status >= 400:
                 assert json.loads(body)["status"] == status, request
             statuses[status] += 1
-    finally:
-        await application.stop()
     return statuses
 
 
@@ -60,18 +61,21 @@ def test_no_bytes_lead_to_an_internal_error(
     assert "request failed" not in caplog.messages
 
 
+@pytest.fixture(scope="module")
+def service() -> Iterator[Running]:
+    with running() as service:
+        yield service
+
+
 @pytest.mark.parametrize(
     "body", [b'{"unknown":"\xff"}', b'{"\xff":1,"unknown":2}', b'"\xed\xa0\x80"', b"\xff"]
 )
 @pytest.mark.parametrize(
     "route", [each for each in ROUTES if each.request_schema], ids=lambda each: each.operation_id
 )
-def test_invalid_utf_8_is_malformed_wherever_it_is(route: object, body: bytes) -> None:
+def test_invalid_utf_8_is_malformed_wherever_it_is(service: Running, route: Route, body: bytes) -> None:
     """Finding 14: invalid UTF-8 is a 400, also behind another error of the body."""
-    from banditrank.service._http_errors import MALFORMED, HttpError
-    from banditrank.service._request_body import BodyReader
-
-    reader = BodyReader(ROUTES, max_bytes=1000, timeout_seconds=1.0)
-    with pytest.raises(HttpError) as refused:
-        reader.decode(route, body)
-    assert refused.value.error_type is MALFORMED
+    path = route.path.replace("{surface}", "ads").replace("{item}", "a")
+    headers = {"content-type": "application/json"}
+    answer = service.ask(route.method, path, content=body, headers=headers)
+    assert (answer.status_code, answer.json()["type"]) == (400, "urn:banditrank:problem:malformed")

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from banditrank.service._asgi_exchange import MAX_UNREAD_BYTES, _Resumed
-from banditrank.service._http_errors import HttpError
 from banditrank.service._http_protocol import HttpProtocol
 from banditrank.service._request_body import BodyReader
+
+from banditrank.service._http_errors import HttpError
 
 GET = b"GET /a HTTP/1.1\r\nhost: localhost\r\n\r\n"
 OLD_GET = GET.replace(b"1.1", b"1.0")

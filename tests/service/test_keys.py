@@ -6,7 +6,7 @@ from helpers.running_service import Running, running
 
 from banditrank.engine._api_keys import create_key
 from banditrank.errors import InvalidInputError
-from banditrank.service import _application as application
+from banditrank.service import _service
 from banditrank.service._settings import Settings
 from banditrank.storage._memory import MemoryStore
 
@@ -65,7 +65,7 @@ def test_a_revoked_key_is_refused_after_failed_refreshes(
     running_already: list[bool] = []
     monkeypatch.setattr(store, "api_keys", failing)
     monkeypatch.setattr(Settings, "open_store", lambda _: store)
-    monkeypatch.setattr(application, "KEY_REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(_service, "KEY_REFRESH_SECONDS", 0.01)
     with running() as service:
         assert ask(service, key, "GET", "/v1/surfaces") == 200
         running_already.append(True)

@@ -13,6 +13,7 @@ from helpers.running_service import Running, running
 from banditrank.service import _static_files as static_files
 
 ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "banditrank" / "service"
 SCRIPT = "export const greeting = 'é';\n"
 
 
@@ -28,11 +29,9 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
     (directory / "icon.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     (directory / "notes.txt").write_text("not for everybody")
     (tmp_path / "secret.js").write_text("secret")
-    monkeypatch.setattr(static_files, "DIRECTORY", directory)
-    static_files._files.cache_clear()
+    monkeypatch.setattr(static_files._files, "all_directories", [directory, SOURCES / "swagger_ui"])
     with running(require_keys=True) as service:
         yield service
-    static_files._files.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -100,12 +99,12 @@ def test_other_files_are_not_served(service: Running, path: str) -> None:
 
 
 def test_the_package_has_all_files_that_pages_load() -> None:
-    static_files._files.cache_clear()
-    names = static_files._files().keys() | static_files._swagger_ui_files().keys()
-    assert {"index.html", "surface.html", "docs.html"} <= names
-    for file in static_files._files().values():
-        for name in re.findall(rb'(?:/assets/|from "\./|import "\./)([\w.-]+)', file.content):
-            assert name.decode() in names
+    files = list((SOURCES / "static").iterdir())
+    names = {file.name for file in (*files, *(SOURCES / "swagger_ui").iterdir())}
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        for name in re.findall(r'(?:assets/|from "\./|import "\./)([\w.-]+)', text):
+            assert name in names
 
 
 def test_the_wheel_contains_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

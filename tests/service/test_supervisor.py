@@ -101,7 +101,9 @@ def work(directory: Path, listening: socket.socket, link: WorkerLink) -> None:
 class Service:
     """Running supervisor."""
 
-    def __init__(self, directory: Path, n_workers: int = 2, import_seconds: float = 0.0, **options: Any) -> None:
+    def __init__(
+        self, directory: Path, n_workers: int = 2, import_seconds: float = 0.0, **options: Any
+    ) -> None:
         self.directory = directory
         self.n_workers = n_workers
         self._log_file = directory / "log"

@@ -50,8 +50,6 @@ ROUTES: tuple[Route, ...] = (
     *openapi.ROUTES,
 )
 
-_STREAM_STALL_SECONDS = 30.0
-
 
 def create_app(settings: Settings | None = None) -> Starlette:
     """Return the service as an ASGI application.
@@ -103,7 +101,7 @@ def application_of(service: Service) -> Starlette:
         return service.running()
 
     application = Starlette(
-        routes=_starlette_routes(service.settings),
+        routes=_starlette_routes(service),
         middleware=[
             Middleware(RequestGuard),
             *cors_middleware(service.settings.allow_origins, sorted({route.method for route in ROUTES})),
@@ -119,23 +117,12 @@ def application_of(service: Service) -> Starlette:
     return application
 
 
-def _starlette_routes(settings: Settings) -> list[BaseRoute]:
-    body_limits = Middleware(
-        BodyLimits, max_bytes=settings.max_body_bytes, timeout_seconds=settings.body_timeout_seconds
-    )
-    stream_limits = Middleware(
-        StreamLimits,
-        max_streams=settings.max_streams,
-        timeout_seconds=settings.max_stream_seconds + _STREAM_STALL_SECONDS,
-    )
-    return [
-        starlette_route(
-            route,
-            *([body_limits] if route.request_schema is not None else []),
-            *([stream_limits] if route.events else []),
-        )
-        for route in ROUTES
-    ]
+def _starlette_routes(service: Service) -> list[BaseRoute]:
+    routes: list[BaseRoute] = []
+    for route in ROUTES:
+        limits = [BodyLimits] if route.request_schema is not None else [StreamLimits] if route.events else []
+        routes.append(starlette_route(route, *(Middleware(limit, service) for limit in limits)))
+    return routes
 
 
 def _exception_handlers(service: Service) -> dict[Any, ExceptionHandler]:

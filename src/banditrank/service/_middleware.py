@@ -26,6 +26,7 @@ _REQUEST_ID = b"x-request-id"
 _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
 # Of a content length, which may have thousands; more than any limit has.
 _MAX_LENGTH_DIGITS = 18
+_STREAM_STALL_SECONDS = 30.0
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _CLOSE = (b"connection", b"close")
@@ -110,22 +111,12 @@ class RequestIds:
 
 
 class BodyLimits:
-    """Limits the size of a request body, and the time within which it arrives.
+    """Limits the size of a request body, and the time within which it arrives."""
 
-    Parameters
-    ----------
-    app
-        Application that reads the body.
-    max_bytes
-        Maximum size of a body.
-    timeout_seconds
-        Time within which a body must arrive, from when it is first read.
-    """
-
-    def __init__(self, app: ASGIApp, *, max_bytes: int, timeout_seconds: float) -> None:
+    def __init__(self, app: ASGIApp, service: "Service") -> None:
         self._app = app
-        self._max_bytes = max_bytes
-        self._timeout_seconds = timeout_seconds
+        self._max_bytes = service.settings.max_body_bytes
+        self._timeout_seconds = service.settings.body_timeout_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request; what the application receives raises HttpError beyond a limit."""
@@ -200,29 +191,21 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 class StreamLimits:
     """Limits the number of open streams, each of which holds a connection and costs work every few seconds.
 
-    Parameters
-    ----------
-    app
-        Application that streams.
-    max_streams
-        Maximum number of open streams.
-    timeout_seconds
-        Time after which a stream is aborted: a client that does not read would hold it open.
+    A stream that has not ended in time is aborted: a client that does not read would hold it open.
     """
 
-    def __init__(self, app: ASGIApp, *, max_streams: int, timeout_seconds: float) -> None:
+    def __init__(self, app: ASGIApp, service: "Service") -> None:
         self._app = app
-        self._max_streams = max_streams
-        self._timeout_seconds = timeout_seconds
-        self._n_open = 0
+        self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, or raise HttpError if the maximum number of streams is open."""
-        if self._n_open >= self._max_streams:
-            raise HttpError(TOO_MANY_STREAMS, f"the maximum of {self._max_streams} streams is open")
-        self._n_open += 1
+        service, settings = self._service, self._service.settings
+        if service.n_open_streams >= settings.max_streams:
+            raise HttpError(TOO_MANY_STREAMS, f"the maximum of {settings.max_streams} streams is open")
+        service.n_open_streams += 1
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(settings.max_stream_seconds + _STREAM_STALL_SECONDS):
                 await self._app(scope, receive, send)
         finally:
-            self._n_open -= 1
+            service.n_open_streams -= 1

@@ -61,6 +61,8 @@ class Service:
         Authenticates requests by API keys.
     stopping
         Set when the service stops, for streams to end.
+    n_open_streams
+        Number of open event streams.
     is_draining
         Whether each response closes its connection, because another process takes over.
     """
@@ -91,6 +93,7 @@ class Service:
         self._frozen_surfaces: set[int] | None = None
         self.authenticator = Authenticator(always_required=settings.keys_required)
         self.stopping = asyncio.Event()
+        self.n_open_streams = 0
         self.is_draining = False
         self.is_running = False
 
