@@ -51,6 +51,8 @@ class RequestMonitor:
             await self._app(scope, receive, send)
             return
         service, start = self._service, time.perf_counter()
+        if not service.is_running:
+            raise RuntimeError("the service does not run: the host's lifespan must contain its own")
         state = scope.setdefault("state", {})
         request_id = self._request_ids.for_request(scope["headers"])
         state["request_id"], state["operation"] = request_id.decode("ascii"), "none"

@@ -63,6 +63,8 @@ class Service:
         Set when the service stops, for streams to end.
     n_open_streams
         Number of open event streams.
+    is_running
+        Whether the service runs.
     is_draining
         Whether each response closes its connection, because another process takes over.
     """
@@ -123,7 +125,7 @@ class Service:
         """Open the store and start the background tasks; the stack stops them, the last first."""
         settings = self.settings
         self.loop = asyncio.get_running_loop()
-        self.stopping.clear()
+        self.stopping = asyncio.Event()
         self.pools = ThreadPools()
         stack.push_async_callback(asyncio.to_thread, self.pools.close)
         store = await self.pools.control.run(settings.open_store)
