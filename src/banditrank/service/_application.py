@@ -6,9 +6,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
-from starlette.routing import BaseRoute
 from starlette.types import ExceptionHandler
 
 from banditrank.errors import BanditRankError
@@ -24,14 +22,13 @@ from banditrank.service._cors import cors_middleware
 from banditrank.service._endpoint import PercentEncodedPaths, starlette_route
 from banditrank.service._host_check import HostCheck
 from banditrank.service._http_errors import (
-    CLIENT_DISCONNECTED,
     NOT_FOUND,
     WRONG_METHOD,
     HttpError,
     error_response,
     is_internal,
 )
-from banditrank.service._middleware import BodyLimits, RequestMonitor, StreamLimits
+from banditrank.service._middleware import RequestMonitor
 from banditrank.service._request_guard import RequestGuard
 from banditrank.service._requests import JsonResponse, request_id
 from banditrank.service._routing import Route
@@ -101,7 +98,7 @@ def application_of(service: Service) -> Starlette:
         return service.running()
 
     application = Starlette(
-        routes=_starlette_routes(service),
+        routes=[starlette_route(route, service) for route in ROUTES],
         middleware=[
             Middleware(RequestGuard),
             *cors_middleware(service.settings.allow_origins, sorted({route.method for route in ROUTES})),
@@ -117,24 +114,11 @@ def application_of(service: Service) -> Starlette:
     return application
 
 
-def _starlette_routes(service: Service) -> list[BaseRoute]:
-    routes: list[BaseRoute] = []
-    for route in ROUTES:
-        limits = [BodyLimits] if route.request_schema is not None else [StreamLimits] if route.events else []
-        routes.append(starlette_route(route, *(Middleware(limit, service) for limit in limits)))
-    return routes
-
-
 def _exception_handlers(service: Service) -> dict[Any, ExceptionHandler]:
     async def handle_error(request: StarletteRequest, error: Exception) -> JsonResponse:
         if is_internal(error):
             service.log_failure(request.scope["state"]["operation"], request_id(request), error)
         return error_response(error, request_id(request))
-
-    async def handle_disconnect(request: StarletteRequest, _: Exception) -> JsonResponse:
-        return await handle_error(
-            request, HttpError(CLIENT_DISCONNECTED, "the client disconnected before its body arrived")
-        )
 
     async def handle_not_found(request: StarletteRequest, _: Exception) -> JsonResponse:
         detail = "no such path; the API is at /v1, its reference at /docs"
@@ -148,7 +132,6 @@ def _exception_handlers(service: Service) -> dict[Any, ExceptionHandler]:
     return {
         HttpError: handle_error,
         BanditRankError: handle_error,
-        ClientDisconnect: handle_disconnect,
         404: handle_not_found,
         405: handle_wrong_method,
     }

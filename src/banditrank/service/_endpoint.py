@@ -1,7 +1,8 @@
 """The ASGI application of a route: authorization, decoding, and the handler's response."""
 
+import asyncio
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -12,37 +13,45 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banditrank.service._auth import ANONYMOUS, Principal
 from banditrank.service._body_validation import body_error
-from banditrank.service._http_errors import MALFORMED, WRONG_CONTENT_TYPE, HttpError
+from banditrank.service._http_errors import (
+    CLIENT_DISCONNECTED,
+    MALFORMED,
+    TOO_LARGE,
+    TOO_SLOW,
+    WRONG_CONTENT_TYPE,
+    HttpError,
+)
+from banditrank.service._middleware import StreamLimits
 from banditrank.service._requests import JsonResponse, Request
 from banditrank.service._routing import Route
+from banditrank.service._settings import Settings
 
+if TYPE_CHECKING:
+    from banditrank.service._service import Service
+
+# A content length may have thousands; no limit has that many.
+_MAX_LENGTH_DIGITS = 18
 _SEGMENT = "percent_encoded_segment"
 
 
-def starlette_route(route: Route, *middleware: Middleware) -> routing.Route:
-    """Return a route as Starlette takes it.
-
-    Parameters
-    ----------
-    route
-        Description of the route.
-    *middleware
-        Middleware around that of the route.
-    """
+def starlette_route(route: Route, service: "Service") -> routing.Route:
+    """Return a route of a service as Starlette takes it."""
+    stream_limits = [Middleware(StreamLimits, service)] if route.events else []
     return routing.Route(
         re.sub(r"{(\w+)}", rf"{{\1:{_SEGMENT}}}", route.path),
-        Endpoint(route),
+        Endpoint(route, service),
         methods=[route.method],
         name=route.operation_id,
-        middleware=[*middleware, *route.middleware],
+        middleware=[*stream_limits, *route.middleware],
     )
 
 
 class Endpoint:
     """The ASGI application of a route: authorizes and decodes a request, and sends the handler's response."""
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, service: "Service") -> None:
         self._route = route
+        self._service = service
         self._decoder: msgspec.json.Decoder[Any] | None = None
         if route.request_schema is not None:
             self._decoder = msgspec.json.Decoder(route.request_schema)
@@ -51,27 +60,61 @@ class Endpoint:
         """Handle a request."""
         route, request = self._route, Request(scope, receive, send)
         scope["state"]["operation"] = route.operation_id
-        request.principal = _authorize(route, request)
+        request.service = self._service
+        request.principal = self._authorize(request)
         if self._decoder is not None:
             _check_content_type(request)
-            request.content = _decode(self._decoder, await request.body())
+            request.content = _decode(self._decoder, await read_body(request, self._service.settings))
         response = await route.handler(request)
         if scope["method"] == "HEAD" and isinstance(response, StreamingResponse):
             # Its body may never end.
             response = Response(headers=response.headers)
         await response(scope, receive, send)
 
+    def _authorize(self, request: Request) -> Principal:
+        """Return the caller, or raise a 401 or 403."""
+        right = self._route.right
+        if right is None:
+            return ANONYMOUS
+        principal = self._service.authenticator.authenticate(request.headers)
+        if self._route.scope == "handler":
+            principal.check_right(right)
+        else:
+            principal.check(right, request.path_params.get("surface"))
+        return principal
 
-def _authorize(route: Route, request: Request) -> Principal:
-    """Return the caller, or raise a 401 or 403."""
-    if route.right is None:
-        return ANONYMOUS
-    principal = request.service.authenticator.authenticate(request.headers)
-    if route.scope == "handler":
-        principal.check_right(route.right)
-    else:
-        principal.check(route.right, request.path_params.get("surface"))
-    return principal
+
+async def read_body(request: Request, settings: Settings) -> bytes:
+    """Return the body of a request.
+
+    Raises
+    ------
+    HttpError
+        A 408 if it arrives too slowly, a 413 if it is too large.
+    """
+    body = bytearray()
+    # Before the server asks for it with a 100 Continue.
+    length = request.headers.get("content-length", "")
+    _check_size(int(length[:_MAX_LENGTH_DIGITS]) if length.isdecimal() else 0, settings)
+    try:
+        async with asyncio.timeout(settings.body_timeout_seconds):
+            is_complete = False
+            while not is_complete:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise HttpError(CLIENT_DISCONNECTED, "the client disconnected before its body arrived")
+                body += message.get("body", b"")
+                _check_size(len(body), settings)
+                is_complete = not message.get("more_body", False)
+    except TimeoutError:
+        detail = f"a body must arrive within {settings.body_timeout_seconds:g} seconds"
+        raise HttpError(TOO_SLOW, detail) from None
+    return bytes(body)
+
+
+def _check_size(n_bytes: int, settings: Settings) -> None:
+    if n_bytes > settings.max_body_bytes:
+        raise HttpError(TOO_LARGE, f"a body must be at most {settings.max_body_bytes:,} bytes")
 
 
 def _check_content_type(request: Request) -> None:

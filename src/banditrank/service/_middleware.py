@@ -12,9 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banditrank.service._http_errors import (
     CLIENT_DISCONNECTED,
-    TOO_LARGE,
     TOO_MANY_STREAMS,
-    TOO_SLOW,
     HttpError,
     error_response,
 )
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 
 _REQUEST_ID = b"x-request-id"
 _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._~-]{1,64}")
-# Of a content length, which may have thousands; more than any limit has.
-_MAX_LENGTH_DIGITS = 18
 _STREAM_STALL_SECONDS = 30.0
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -110,51 +106,6 @@ class RequestIds:
             if name == _REQUEST_ID and _REQUEST_ID_PATTERN.fullmatch(value):
                 return value
         return b"%b-%x" % (self._prefix, next(self._numbers))
-
-
-class BodyLimits:
-    """Limits the size of a request body, and the time within which it arrives."""
-
-    def __init__(self, app: ASGIApp, service: "Service") -> None:
-        self._app = app
-        self._max_bytes = service.settings.max_body_bytes
-        self._timeout_seconds = service.settings.body_timeout_seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request; what the application receives raises HttpError beyond a limit."""
-        n_received, deadline = 0, asyncio.get_running_loop().time() + self._timeout_seconds
-        is_complete = False
-
-        async def receive_within_limits() -> Message:
-            nonlocal n_received, is_complete
-            if is_complete:
-                return await receive()
-            # Before the server asks for the body with a 100 Continue.
-            self._check(max(n_received, _content_length(scope)))
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError:
-                detail = f"a body must arrive within {self._timeout_seconds:g} seconds"
-                raise HttpError(TOO_SLOW, detail) from None
-            n_received += len(message.get("body", b""))
-            self._check(n_received)
-            is_complete = not message.get("more_body", False)
-            return message
-
-        await self._app(scope, receive_within_limits, send)
-
-    def _check(self, n_bytes: int) -> None:
-        if n_bytes > self._max_bytes:
-            raise HttpError(TOO_LARGE, f"a body must be at most {self._max_bytes:,} bytes")
-
-
-def _content_length(scope: Scope) -> int:
-    """Return the stated length of a body; 0 if there is none, or no number."""
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit():
-            return int(value[:_MAX_LENGTH_DIGITS])
-    return 0
 
 
 class CancelOnDisconnect:

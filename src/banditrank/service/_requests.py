@@ -17,19 +17,17 @@ class Request(StarletteRequest):
 
     Attributes
     ----------
+    service
+        The service that handles the request.
     principal
         The authenticated caller.
     content
         Decoded body, an instance of the route's `request_schema`.
     """
 
+    service: "Service"
     principal: "Principal"
     content: Any
-
-    @property
-    def service(self) -> "Service":
-        """The service that handles the request."""
-        return cast("Service", self.app.state.service)
 
     @property
     def id(self) -> str:
