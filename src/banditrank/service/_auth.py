@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from starlette.datastructures import Headers
-
 from banditrank.engine._api_keys import RIGHTS, Right, verify_key
 from banditrank.service._http_errors import NO_KEY, NO_RIGHT, HttpError
 from banditrank.service._requests import JsonResponse, Request
@@ -135,21 +133,21 @@ class Authenticator:
         now_ms = time.time_ns() // 1_000_000
         return self.is_required and not any(key.is_valid(now_ms) for key in self._keys.values())
 
-    def find(self, headers: Headers) -> Principal | None:
+    def find(self, authorization: str | None) -> Principal | None:
         """Return the caller, or None if a key is required and the request has no valid one.
 
         A revoked key is invalid from the next call of `load`, an expired one at once.
         """
         if not self.is_required:
             return ANONYMOUS
-        scheme, _, key = headers.get("authorization", "").partition(" ")
+        scheme, _, key = (authorization or "").partition(" ")
         if scheme.lower() != "bearer":
             return None
         record = verify_key(key, self._keys)
         return None if record is None else self._principals[record.id]
 
-    def authenticate(self, headers: Headers) -> Principal:
-        """Return the caller.
+    def authenticate(self, authorization: str | None) -> Principal:
+        """Return the caller, given the ``Authorization`` header of its request.
 
         Raises
         ------
@@ -158,7 +156,7 @@ class Authenticator:
         """
         if not self.is_required:
             return ANONYMOUS
-        principal = self.find(headers)
+        principal = self.find(authorization)
         if principal is None:
             challenge = {"www-authenticate": "Bearer"}
             raise HttpError(NO_KEY, "send a valid key: Authorization: Bearer KEY", challenge)
@@ -176,7 +174,7 @@ class Authenticator:
 async def _access(request: Request) -> JsonResponse:
     """Return the rights of the caller, so that pages can hide what it may not do."""
     authenticator = request.service.authenticator
-    principal = authenticator.find(request.headers)
+    principal = authenticator.find(request.headers.get("authorization"))
     access = AccessResponse(authenticator.is_required, [])
     if principal is not None:
         access.rights = list(principal.rights)

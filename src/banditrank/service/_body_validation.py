@@ -42,7 +42,7 @@ _NOUNS: dict[type[inspect.Type], str] = {
 }
 
 
-def body_error(schema: Any, content: bytes, reason: msgspec.ValidationError) -> InvalidInputError:
+def body_error(schema: Any, content: bytes | bytearray, reason: msgspec.ValidationError) -> InvalidInputError:
     """Return the error of a body that does not conform to its schema.
 
     Parameters

@@ -105,7 +105,7 @@ async def _event_stream(runtime: SurfaceRuntime, request: Request) -> AsyncItera
 
 def _may_read(runtime: SurfaceRuntime, request: Request) -> bool:
     """Return whether the key of a stream is still valid for its surface."""
-    principal = request.service.authenticator.find(request.headers)
+    principal = request.service.authenticator.find(request.headers.get("authorization"))
     return principal is not None and "read" in principal.rights and principal.covers(runtime.surface.name)
 
 

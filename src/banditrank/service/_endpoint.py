@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -22,7 +23,7 @@ from banditrank.service._http_errors import (
     HttpError,
 )
 from banditrank.service._middleware import StreamLimits
-from banditrank.service._requests import JsonResponse, Request
+from banditrank.service._requests import Request
 from banditrank.service._routing import Route
 from banditrank.service._settings import Settings
 
@@ -63,8 +64,8 @@ class Endpoint:
         request.service = self._service
         request.principal = self._authorize(request)
         if self._decoder is not None:
-            _check_content_type(request)
-            request.content = _decode(self._decoder, await read_body(request, self._service.settings))
+            body = await _read_body(dict(scope["headers"]), receive, self._service.settings)
+            request.content = _decode(self._decoder, body)
         response = await route.handler(request)
         if scope["method"] == "HEAD" and isinstance(response, StreamingResponse):
             # Its body may never end.
@@ -76,7 +77,9 @@ class Endpoint:
         right = self._route.right
         if right is None:
             return ANONYMOUS
-        principal = self._service.authenticator.authenticate(request.headers)
+        authenticator, principal = self._service.authenticator, ANONYMOUS
+        if authenticator.is_required:
+            principal = authenticator.authenticate(request.headers.get("authorization"))
         if self._route.scope == "handler":
             principal.check_right(right)
         else:
@@ -84,23 +87,27 @@ class Endpoint:
         return principal
 
 
-async def read_body(request: Request, settings: Settings) -> bytes:
+async def _read_body(headers: Mapping[bytes, bytes], receive: Receive, settings: Settings) -> bytearray:
     """Return the body of a request.
 
     Raises
     ------
     HttpError
-        A 408 if it arrives too slowly, a 413 if it is too large.
+        A 408 if it arrives too slowly, a 413 if it is too large, a 415 if it is not JSON.
     """
+    content_type = headers.get(b"content-type", b"")
+    if content_type.partition(b";")[0].strip().lower() != b"application/json":
+        received = content_type.decode("latin-1")[:80]
+        raise HttpError(WRONG_CONTENT_TYPE, f"content-type must be application/json, got {received!r}")
+    # Before the server asks for the body with a 100 Continue.
+    length = headers.get(b"content-length", b"")
+    _check_size(int(length[:_MAX_LENGTH_DIGITS]) if length.isdigit() else 0, settings)
     body = bytearray()
-    # Before the server asks for it with a 100 Continue.
-    length = request.headers.get("content-length", "")
-    _check_size(int(length[:_MAX_LENGTH_DIGITS]) if length.isdecimal() else 0, settings)
     try:
         async with asyncio.timeout(settings.body_timeout_seconds):
             is_complete = False
             while not is_complete:
-                message = await request.receive()
+                message = await receive()
                 if message["type"] == "http.disconnect":
                     raise HttpError(CLIENT_DISCONNECTED, "the client disconnected before its body arrived")
                 body += message.get("body", b"")
@@ -109,7 +116,7 @@ async def read_body(request: Request, settings: Settings) -> bytes:
     except TimeoutError:
         detail = f"a body must arrive within {settings.body_timeout_seconds:g} seconds"
         raise HttpError(TOO_SLOW, detail) from None
-    return bytes(body)
+    return body
 
 
 def _check_size(n_bytes: int, settings: Settings) -> None:
@@ -117,14 +124,7 @@ def _check_size(n_bytes: int, settings: Settings) -> None:
         raise HttpError(TOO_LARGE, f"a body must be at most {settings.max_body_bytes:,} bytes")
 
 
-def _check_content_type(request: Request) -> None:
-    content_type = request.headers.get("content-type", "")
-    if content_type.partition(";")[0].strip().lower() != JsonResponse.media_type:
-        rule = f"content-type must be {JsonResponse.media_type}"
-        raise HttpError(WRONG_CONTENT_TYPE, f"{rule}, got {content_type[:80]!r}")
-
-
-def _decode(decoder: "msgspec.json.Decoder[Any]", content: bytes) -> Any:
+def _decode(decoder: "msgspec.json.Decoder[Any]", content: bytearray) -> Any:
     """Return the body as an instance of its schema.
 
     Raises

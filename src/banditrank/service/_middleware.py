@@ -63,7 +63,7 @@ class RequestMonitor:
                 seconds = time.perf_counter() - start
                 service.record_request(state["operation"], state["request_id"], message["status"], seconds)
                 headers = [*message.get("headers", ()), (_REQUEST_ID, request_id), _NO_SNIFF]
-                if all(name != b"cache-control" for name, _ in headers):
+                if b"cache-control" not in dict(headers):
                     headers.append(_NO_STORE)
                 if service.is_draining:
                     headers.append(_CLOSE)

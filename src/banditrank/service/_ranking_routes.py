@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from banditrank._feedback import Feedback
+from banditrank._shown_ranking import ShownRanking
 from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import InvalidInputError, UnknownNameError
 from banditrank.service._auth import Principal
@@ -43,9 +44,9 @@ _MAX_FAST_SIZE = 20_000  # items × positions; preparing rankings of more takes 
 
 async def _rank(request: Request) -> JsonResponse:
     body: RankingRequest = request.content
-    visitors = None if body.visitor is None else [body.visitor]
-    (ranking,), ignored = await _rankings(request, [body.user_type], visitors)
-    return JsonResponse(RankingResponse(ranking.id, ranking.items, ranking.expires_at, ranking.arm, ignored))
+    visitors = None if body.visitor is None else (body.visitor,)
+    (shown,) = await _rankings(request, (body.user_type,), visitors)
+    return JsonResponse(RankingResponse(shown.id, shown.items, shown.expires_at, shown.arm, shown.ignored))
 
 
 async def _rank_batch(request: Request) -> JsonResponse:
@@ -53,8 +54,11 @@ async def _rank_batch(request: Request) -> JsonResponse:
     if visitors is not None and len(visitors) != len(user_types):
         rule = f"must be {len(user_types)}, one for each user type"
         raise InvalidInputError("visitors", rule, len(visitors))
-    rankings, ignored = await _rankings(request, user_types, visitors, is_batch=True)
-    return JsonResponse(RankingBatchResponse(rankings, ignored))
+    shown = await _rankings(request, user_types, visitors, is_batch=True)
+    rankings = [BatchRanking(each.id, each.items, each.expires_at, each.arm) for each in shown]
+    # The surface may have changed between two chunks.
+    ignored = dict.fromkeys(item for each in shown for item in each.ignored)
+    return JsonResponse(RankingBatchResponse(rankings, tuple(ignored)))
 
 
 async def _rankings(
@@ -63,8 +67,8 @@ async def _rankings(
     visitors: Sequence[str | None] | None,
     *,
     is_batch: bool = False,
-) -> tuple[list[BatchRanking], tuple[str, ...]]:
-    """Return a ranking for a user of each type, all of them or none, and the ignored items of the request."""
+) -> list[ShownRanking]:
+    """Return a ranking for a user of each type, all of them or none."""
     runtime = await request.surface()
     _check_user_types(runtime, user_types, request.principal, is_batch=is_batch)
     allowed = _allowed_items(request.content)
@@ -72,25 +76,22 @@ async def _rankings(
         _check_pinned(runtime, allowed["pinned"].values())
     if _is_slow(runtime, has_candidates=bool(allowed)):
         return await request.service.pools.store.run(
-            lambda: _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
+            lambda: runtime.rank_batch(user_types, visitors=visitors, **allowed)
         )
     size = _RESTRICTED_CHUNK_SIZE if allowed else _CHUNK_SIZE
-    if len(user_types) <= size:  # nearly always
-        return _rank_chunk(runtime, user_types, visitors=visitors, **allowed)
-    rankings: list[BatchRanking] = []
-    ignored: dict[str, None] = {}
+    # Fast path.
+    if len(user_types) <= size:
+        return runtime.rank_batch(user_types, visitors=visitors, **allowed)
+    shown: list[ShownRanking] = []
     yielded_at = time.perf_counter()
     for start in range(0, len(user_types), size):
         if time.perf_counter() - yielded_at > _MAX_BLOCKING_SECONDS:
-            await asyncio.sleep(0)  # other requests do not wait for a large batch
+            # Other requests do not wait for a large batch.
+            await asyncio.sleep(0)
             yielded_at = time.perf_counter()
         chunk = slice(start, start + size)
-        chunk_rankings, chunk_ignored = _rank_chunk(
-            runtime, user_types[chunk], visitors=visitors and visitors[chunk], **allowed
-        )
-        rankings += chunk_rankings
-        ignored.update(dict.fromkeys(chunk_ignored))  # the surface may have changed between two chunks
-    return rankings, tuple(ignored)
+        shown += runtime.rank_batch(user_types[chunk], visitors=visitors and visitors[chunk], **allowed)
+    return shown
 
 
 def _is_slow(runtime: SurfaceRuntime, *, has_candidates: bool) -> bool:
@@ -119,7 +120,8 @@ def _check_user_types(
 
 def _allowed_items(body: RankingRequest | RankingBatchRequest) -> dict[str, Any]:
     """Return the fields of a body that restrict the items of its rankings."""
-    if not (body.candidates or body.exclude or body.pinned):  # nearly always
+    # Fast path.
+    if not (body.candidates or body.exclude or body.pinned):
         return {}
     fields = {"candidates": body.candidates, "exclude": body.exclude, "pinned": body.pinned}
     return {name: value for name, value in fields.items() if value}
@@ -131,13 +133,6 @@ def _check_pinned(runtime: SurfaceRuntime, items: Iterable[str]) -> None:
     for item in items:
         if item not in known:
             raise InvalidInputError("pinned", "must be active items of the surface", item)
-
-
-def _rank_chunk(
-    runtime: SurfaceRuntime, user_types: Sequence[str], **allowed: Any
-) -> tuple[list[BatchRanking], tuple[str, ...]]:
-    shown = runtime.rank_batch(user_types, **allowed)
-    return [BatchRanking(each.id, each.items, each.expires_at, each.arm) for each in shown], shown[0].ignored
 
 
 async def _feedback(request: Request) -> JsonResponse:
