@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from banditrank.service._http_protocol import HttpProtocol
+from banditrank.service.strict_http import StrictHttpProtocol
 
 ANSWER = (
     b'{"id":"' + b"A" * 76 + b'","items":["item-1","item-2","item-3","item-4"],'
@@ -51,7 +51,7 @@ if __name__ == "__main__":
     uvicorn.run(
         fastapi() if kind == "fastapi" else asgi,
         port=int(port),
-        http=HttpProtocol if kind == "limited" else "httptools",
+        http=StrictHttpProtocol if kind == "limited" else "httptools",
         loop="uvloop",
         lifespan="off",
         log_level="warning",

@@ -5,6 +5,7 @@ the cost of its handlers.
 """
 
 import json
+import os
 import socket
 import statistics
 import subprocess
@@ -12,9 +13,10 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from interleaving import ROUNDS, ratio
@@ -95,12 +97,12 @@ def load(port: int, rate: float | None = None, kind: str = "feedback") -> dict[s
 
 
 @contextmanager
-def our_service(store: Path, *surfaces: dict[str, Any]) -> Iterator[int]:
+def our_service(store: Path, *surfaces: dict[str, Any], options: Sequence[str] = ()) -> Iterator[int]:
     """Run a service with surfaces, and yield its port."""
     program = "from banditrank._cli.main import main; main()"
-    with running(["-c", program, "serve", "--store", f"sqlite:{store}", "--port"]) as port:
-        for one in surfaces:
-            post(port, "/v1/surfaces", one)
+    with running(["-c", program, "serve", "--store", f"sqlite:{store}", *options, "--port"]) as port:
+        for each in surfaces:
+            post(port, "/v1/surfaces", each)
         yield port
 
 
@@ -127,12 +129,22 @@ def _noop(kind: str) -> Iterator[int]:
 
 
 @contextmanager
-def running(command: list[str]) -> Iterator[int]:
+def running(
+    command: list[str],
+    *,
+    directory: Path | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[int]:
     """Run a program that takes a port as its last argument, and yield the port when it listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, *command, str(port)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, *command, str(port)],
+        cwd=directory,
+        env={**os.environ, **environment},
+        stderr=subprocess.DEVNULL,
+    )
     try:
         _wait_for(process, port)
         yield port
