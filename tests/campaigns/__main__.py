@@ -76,6 +76,11 @@ PARTS = (
         ),
     ),
     Part("certificates", "100,000 small instances against enumeration", ("benchmarks/certify.py", "100000")),
+    Part(
+        "worker-kills",
+        "100 kills of workers in each state",
+        ("-m", "campaigns.worker_kills", "--kills", "100"),
+    ),
     Part("crashes", "40 kills of services, 20 on servers", ("-m", "campaigns.crashes", "--kills", "40")),
     # In a run of 20 minutes memory rose for twelve minutes, beyond the warm-up, and was level afterwards.
     Part("soak", "half of the capacity for 45 minutes", ("-m", "campaigns.soak", "--minutes", "45")),

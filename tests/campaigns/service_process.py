@@ -35,13 +35,16 @@ class ServiceProcess:
         self.address = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
 
+    def command(self) -> list[str]:
+        """Return the command that runs the service."""
+        program = "from banditrank._cli.main import main; main()"
+        return [sys.executable, "-c", program, "serve", "--port", str(self.port)]
+
     def start(self) -> None:
         """Start the service, and wait until it answers."""
-        program = "from banditrank._cli.main import main; main()"
-        arguments = ["serve", "--port", str(self.port)]
         with (self.log or Path(os.devnull)).open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", program, *arguments],
+                self.command(),
                 env={**os.environ, "BANDITRANK_STORE": self.store},  # may contain a password
                 stdout=subprocess.DEVNULL,
                 stderr=log,

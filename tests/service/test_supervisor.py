@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from campaigns.worker_kills import kill_workers
 from helpers.supervised_workers import MAX_WAIT_SECONDS, SupervisedService, is_running, wait_for
 
 Start = Callable[..., SupervisedService]
@@ -229,3 +230,9 @@ def test_outdated_workers_serve_while_their_replacements_fail(start: Start) -> N
     service.unset("fail")
     wait_for(lambda: service.log("workers restarted"))
     assert len(service.wait_until_ready(without=outdated)) == 2
+
+
+def test_the_campaign_kills_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    outcome = kill_workers("starting", 1, is_light=True, seed=0)
+    assert len(outcome.replacements) == len(outcome.stops) == 1
