@@ -1,12 +1,15 @@
 """The commands ``banditrank serve`` and ``banditrank keys``."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +22,15 @@ from helpers.live import wait_until
 PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 COUNTED = 'banditrank_requests_total{operation="feedback",status="200"} 20.0'
+FAILING_START = """
+from banditrank.errors import BanditRankError
+from banditrank.service import _service
+
+async def fail(self):
+    raise BanditRankError("the keys cannot be read")
+
+_service.Service._load_keys = fail
+"""
 MAX_WAIT_SECONDS = 300.0  # for compilation
 
 
@@ -87,6 +99,64 @@ def test_workers_stop_if_their_parent_is_killed(tmp_path: Path) -> None:
         process.wait()
         wait_until(lambda: not is_served(address))
         wait_until(lambda: said(tmp_path, "service stopped") == said(tmp_path, "service started") >= 1)
+
+
+def test_a_rolling_restart_loses_no_request_of_kept_connections(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "2") as (address, process), ThreadPoolExecutor() as threads:
+        wait_until(lambda: said(tmp_path, "worker ready") == 2)
+        assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 201
+        is_over = threading.Event()
+
+        def keep_asking(pause_seconds: float) -> int:
+            n_asked = 0
+            with httpx.Client(base_url=address, timeout=MAX_WAIT_SECONDS) as kept:
+                while not is_over.wait(pause_seconds):
+                    shown = kept.post("/v1/surfaces/ads/rankings", json={"user_type": "everybody"}).json()
+                    answer = kept.post("/v1/feedback", json={"ranking": shown["id"]})
+                    assert answer.json() == {"status": "counted"}
+                    n_asked += 1
+            return n_asked
+
+        asking = [threads.submit(keep_asking, pause) for pause in (0.0, 0.01, 0.3, 1.0)]
+        try:
+            process.send_signal(signal.SIGHUP)
+            wait_until(lambda: said(tmp_path, "workers restarted") or any(each.done() for each in asking))
+        finally:
+            is_over.set()
+        n_counted = sum(each.result() for each in asking)
+        assert said(tmp_path, "worker ready") == 4
+        wait_until(lambda: HTTP.get(f"{address}/v1/surfaces/ads").json()["rounds"] == n_counted)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_open_streams_do_not_delay_the_end(tmp_path: Path, workers: str) -> None:
+    with serving(tmp_path, "--workers", workers) as (address, process):
+        wait_until(lambda: said(tmp_path, "service started") == int(workers))
+        assert HTTP.post(f"{address}/v1/surfaces", json=ADS).status_code == 201
+        with httpx.stream("GET", f"{address}/v1/surfaces/ads/events", timeout=MAX_WAIT_SECONDS) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "event: state"
+            process.send_signal(signal.SIGTERM)
+            for _ in lines:
+                pass  # to its end, which is sent: httpx would raise
+        process.wait(MAX_WAIT_SECONDS)
+    assert "Cancel" not in (tmp_path / "log").read_text(), "uvicorn waited in vain"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_start_that_fails_ends_with_its_reason(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(FAILING_START)
+    process = subprocess.run(
+        [*PROGRAM, "serve", "--port", "0", "--workers", workers],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
+        stderr=subprocess.PIPE,
+        timeout=MAX_WAIT_SECONDS,
+        check=False,
+        text=True,
+    )
+    *_, last = process.stderr.splitlines()
+    assert (process.returncode, last) == (2, "banditrank: the keys cannot be read")
 
 
 def said(directory: Path, message: str) -> int:
