@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from banditrank._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from banditrank._async_ranker import AsyncRanker
     from banditrank._feedback import Feedback
     from banditrank._frames import to_frame
     from banditrank._ranker import Ranker
@@ -149,6 +150,7 @@ __all__ = [
     "NASH",
     "UTILITARIAN",
     "AlreadyExistsError",
+    "AsyncRanker",
     "BanditRankError",
     "BernoulliRewards",
     "BetaRewards",
@@ -270,6 +272,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "_async_ranker": ("AsyncRanker",),
             "_feedback": ("Feedback",),
             "_frames": ("to_frame",),
             "_ranker": ("Ranker",),

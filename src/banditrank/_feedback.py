@@ -1,6 +1,6 @@
 """Feedback for one ranking, as the engine and the clients take it in batches."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from banditrank.errors import InvalidInputError
@@ -46,3 +46,18 @@ class Feedback(NamedTuple):
         if not isinstance(clicked, list | tuple) or not all(isinstance(item, str) for item in clicked):
             raise InvalidInputError("clicked", "must be a name or a list of names", clicked)
         return tuple(clicked)
+
+
+def check_feedback(feedback: Iterable[Feedback]) -> list[Feedback]:
+    """Return feedback for several rankings as a list.
+
+    Raises
+    ------
+    InvalidInputError
+        If an element is not a `Feedback`.
+    """
+    checked = list(feedback)
+    for each in checked:
+        if not isinstance(each, Feedback):
+            raise InvalidInputError("feedback", "must consist of Feedback tuples", each)
+    return checked

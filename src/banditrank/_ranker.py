@@ -252,6 +252,44 @@ class Ranker:
         self._engine.touch()
         return self._engine.feedback_batch(feedback)
 
+    def submit_feedback(
+        self, feedback: Feedback, *, callback: Callable[[str | Exception], None], may_read_store: bool = True
+    ) -> bool:
+        """Submit feedback without waiting for its commit, as `Engine.submit_feedback`.
+
+        Parameters
+        ----------
+        feedback
+            The feedback.
+        callback
+            Called once in another thread, with the status as for `feedback` once that is durable, or with the
+            error that rejected the feedback.
+        may_read_store
+            Whether to read the store if that is necessary, which blocks.
+
+        Returns
+        -------
+        bool
+            False if the store must be read first: nothing was submitted, and `callback` is not called.
+
+        Raises
+        ------
+        BanditRankError
+            If the feedback is invalid, or cannot be queued; `callback` is not called.
+        """
+        self._engine.touch()
+        return self._engine.submit_feedback(feedback, callback=callback, may_read_store=may_read_store)
+
+    def ranks_fast(self, *, is_restricted: bool = False) -> bool:
+        """Return whether rankings take microseconds, so that an event loop may make them.
+
+        Parameters
+        ----------
+        is_restricted
+            Whether the rankings have candidates, excluded or pinned items.
+        """
+        return self._runtime.ranks_fast(is_restricted=is_restricted)
+
     def add_items(self, items: Iterable[str]) -> ItemChanges:
         """Add items, or bring retired ones back; active ones stay.
 

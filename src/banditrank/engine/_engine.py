@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
-from banditrank._feedback import Feedback
+from banditrank._feedback import Feedback, check_feedback
 from banditrank.engine._compilations import Compilations
 from banditrank.engine._due_queue import DueQueue
 from banditrank.engine._failure_log import log_failure
@@ -376,11 +376,7 @@ class Engine:
         InvalidInputError
             If an element is not a `Feedback`; nothing is counted then.
         """
-        feedback = list(feedback)
-        for one in feedback:
-            if not isinstance(one, Feedback):
-                raise InvalidInputError("feedback", "must consist of Feedback tuples", one)
-        futures = [self._submit(one) for one in feedback]
+        futures = [self._submit(one) for one in check_feedback(feedback)]
         return [future.result() for future in futures]
 
     def _submit(self, feedback: Feedback) -> Future[FeedbackResult]:

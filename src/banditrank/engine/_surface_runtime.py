@@ -44,6 +44,9 @@ from banditrank.storage._records import (
     SurfaceRecord,
 )
 
+# Items × positions; preparing rankings of more takes milliseconds.
+_MAX_FAST_SIZE = 20_000
+
 
 class SurfaceRuntime:
     """A surface's definition, counts and policy, with the tasks that keep them up to date. Thread-safe.
@@ -353,6 +356,21 @@ class SurfaceRuntime:
         """Age of the counts behind rankings; 0 if they are the latest in this process."""
         is_latest = self._snapshots.policy.version == self.version
         return 0.0 if is_latest else time.monotonic() - self._refreshed_at
+
+    def ranks_fast(self, *, is_restricted: bool) -> bool:
+        """Return whether rankings take microseconds, so that an event loop may make them.
+
+        Parameters
+        ----------
+        is_restricted
+            Whether the rankings have candidates, excluded or pinned items.
+        """
+        surface = self.surface
+        is_large = len(surface.active_numbers) * surface.n_positions > _MAX_FAST_SIZE
+        # Without a refresh period each ranking adds up the latest counts first.
+        if surface.refresh_seconds == 0 or is_large:
+            return False
+        return not is_restricted or self.restricts_fast
 
     @property
     def restricts_fast(self) -> bool:
