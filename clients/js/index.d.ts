@@ -8,7 +8,7 @@ export interface ClientOptions {
   timeoutMs?: number;
   /** Items to show when the service issues no ranking and none is known; none by default. */
   defaultOrder?: readonly string[] | null;
-  /** Called with a message and the error whenever `rank` returns a default ranking; `console.warn` by default. */
+  /** Called with a message and the error itself whenever `rank` returns a default ranking; `console.warn` by default. */
   onDefault?: (message: string, error: unknown) => unknown;
 }
 
@@ -26,14 +26,14 @@ export interface RankOptions {
   defaultOrder?: readonly string[] | null;
 }
 
-/** A ranking that the service issued. */
+/** A ranking that the service issued: plain JSON, which a server can pass to its page. */
 export interface IssuedRanking {
   /** Identifies the ranking in its feedback. */
   id: string;
   /** Items in order of positions. */
   items: string[];
-  /** End of the attribution window; later feedback is rejected. */
-  expiresAt: Date;
+  /** End of the attribution window in ISO 8601; later feedback is rejected. */
+  expiresAt: string;
   /** Arm of the surface's experiment; null without an experiment. */
   arm: string | null;
   /** Candidates and excluded items that are retired or unknown; undefined from a service before this field. */
@@ -41,7 +41,7 @@ export interface IssuedRanking {
   isDefault: false;
 }
 
-/** The last known ranking or the default order, returned if the service issues no ranking. It takes no feedback. */
+/** The last known ranking or the default order, returned if the service issues no ranking: plain JSON. It takes no feedback. */
 export interface DefaultRanking {
   id: null;
   /** Items in order of positions. */
@@ -50,8 +50,25 @@ export interface DefaultRanking {
   arm?: undefined;
   ignored?: undefined;
   isDefault: true;
-  /** Why the service issued no ranking: a `BanditRankError` if it refused the request. */
-  error: unknown;
+  /** Why the service issued no ranking. */
+  error: RankingError;
+}
+
+/** Why the service issued no ranking: the fields of the error as plain JSON, not an `Error`. */
+export interface RankingError {
+  /** `BanditRankError` if the service refused the request, `TimeoutError` if it was too slow, and others. */
+  name: string;
+  message: string;
+  /** HTTP status, if there was a response. */
+  status?: number;
+  /** As `type` of `BanditRankError`. */
+  type?: string;
+  /** As `title` of `BanditRankError`. */
+  title?: string;
+  /** As `field` of `BanditRankError`. */
+  field?: string;
+  /** As `request_id` of `BanditRankError`. */
+  request_id?: string;
 }
 
 export type Ranking = IssuedRanking | DefaultRanking;
@@ -117,8 +134,10 @@ export class BanditRank {
    *
    * If the service is unavailable or too slow, refuses the request, or responds with an error or with something else, the
    * result is a default ranking: the last known ranking for this surface and user type, or else the default order. Both
-   * follow `candidates`, `exclude` and `pinned`, and are filled up with the default order and the candidates. The error
-   * is in the ranking, and `onDefault` is called.
+   * follow `candidates`, `exclude` and `pinned`, and are filled up with the default order and the candidates. The ranking
+   * has the `error`, and `onDefault` is called.
+   *
+   * The request is never cached (`no-store`): each call is a ranking of its own, also in frameworks that cache `fetch`.
    */
   rank(surface: string, userType: string, options?: RankOptions): Promise<Ranking>;
 
@@ -136,7 +155,7 @@ export class BanditRank {
    * Report clicks on the elements that show a ranking, and that there was none when the user leaves the page.
    *
    * Under click model `single-look` the first click is reported; under `position-based` all are, and the ranking is
-   * final when the page is left.
+   * final when the page is left. Stopped in the task in which it started, as by React's Strict Mode, it reports nothing.
    *
    * @param elements One element for each item, in order of positions. Clicks inside an element count.
    * @returns A function for pages that replace the ranking: report that the user left, and stop.

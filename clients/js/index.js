@@ -27,7 +27,7 @@ export class BanditRank {
       const path = `surfaces/${encodeURIComponent(surface)}/rankings`;
       const body = { user_type: userType, ...options };
       const { expires_at: expiresAt, ...ranking } = await this.#post(path, body);
-      // Throws unless all are strings.
+      // Throws if not strings.
       [ranking.id, expiresAt, ...ranking.items].forEach((text) => text.trim());
       remember(this.#known, key, ranking.items, options);
       return { ...ranking, expiresAt, isDefault: false };
@@ -105,7 +105,7 @@ export class BanditRank {
 function remember(known, key, items, { pinned = {} }) {
   const free = items.filter((item) => !Object.values(pinned).includes(item));
   const length = Math.max(items.length, known.get(key)?.length ?? 0);
-  // The latest is the last.
+  // Latest last.
   known.delete(key);
   known.set(key, { free, length });
   if (known.size > MAX_KNOWN) known.delete(known.keys().next().value);

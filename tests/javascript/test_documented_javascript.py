@@ -83,7 +83,9 @@ def test_modules_run_in_node(text: str, service: _Service, tmp_path: Path) -> No
     assert re.fullmatch(r"\[ 'ad-\d', 'ad-\d' \] false", first)
     assert second == "counted"
     assert [line[:37] for line in rest] == (
-        ["422 urn:banditrank:problem:invalid us"] if "BanditRankError" in text else []
+        ["422 urn:banditrank:problem:invalid us", "404 urn:banditrank:problem:unknown-ra"]
+        if "BanditRankError" in text
+        else []
     )
     assert service.counted() == (1, 1)
 

@@ -48,7 +48,7 @@ def test_a_ranking_and_its_feedback(service: tuple[Running, dict[str, str]], tmp
         const conflict = await client.feedback(ranking).catch((error) => error);
         const other = await client.rank("ads", "old");
         statuses.push(await client.feedback({ id: other.id }));
-        const isFuture = expiresAt > new Date();
+        const isFuture = new Date(expiresAt) > new Date();
         print({ id, items, isDefault, isFuture, statuses, conflict, text: `${conflict}` });
         """,
         url=running_service.address,
@@ -122,10 +122,9 @@ def test_refused_requests_are_answered_with_the_default_order_and_reported(
           await new BanditRank(settings).rank("ads", "new"),
         ];
         const refused = await client.feedback({ id: "" }).catch((error) => error);
-        const errors = [...rankings.map(({ error }) => error), refused];
+        const errors = [...reports.map(([, error]) => error), refused];
         const described = errors.map((error) => ({ ...error, isOurs: error instanceof BanditRankError }));
-        const areReported = reports.map(([message, error], i) => [message, error === errors[i]]);
-        print({ described, areReported, rankings });
+        print({ described, messages: reports.map(([message]) => message), rankings });
         """,
         url=running_service.address,
         key=keys["all"],
@@ -136,13 +135,61 @@ def test_refused_requests_are_answered_with_the_default_order_and_reported(
     assert [(each["id"], each["items"], each["isDefault"]) for each in printed["rankings"]] == [
         (None, ["a"], True)
     ] * 3
-    assert printed["areReported"] == [
-        [f"default ranking: {surface}", True] for surface in ("../ads", "ads", "ads")
-    ]
+    assert printed["messages"] == [f"default ranking: {surface}" for surface in ("../ads", "ads", "ads")]
+    for ranking, error in zip(printed["rankings"], errors, strict=False):
+        received = ranking["error"]
+        assert received.pop("message") == error["detail"]
+        assert received == {
+            name: error[name]
+            for name in ("name", "status", "type", "title", "field", "request_id")
+            if name in error
+        }
     assert unknown_surface["type"] == "urn:banditrank:problem:unknown-surface"
     assert unknown_type["field"] == "user_type"
     assert "did you mean new?" in unknown_type["detail"]
     assert all(error["isOurs"] and error["request_id"] for error in errors)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_rankings_are_plain_json(
+    is_known: bool,  # noqa: FBT001
+    service: tuple[Running, dict[str, str]],
+    tmp_path: Path,
+) -> None:
+    """A server component can pass them to a client component: no Date, no Error, no undefined field."""
+    running_service, keys = service
+    are_equal, prototypes, ranking = run_node(
+        tmp_path,
+        """
+        import { isDeepStrictEqual } from "node:util";
+        const client = new BanditRank({ url: given.url, apiKey: given.key, timeoutMs: 300_000 });
+        const ranking = await client.rank(given.surface, "new");
+        const objects = [ranking, ranking.items, ranking.error ?? {}];
+        const prototypes = objects.map((each) => Object.getPrototypeOf(each).constructor.name);
+        print([isDeepStrictEqual(JSON.parse(JSON.stringify(ranking)), ranking), prototypes, ranking]);
+        """,
+        url=running_service.address,
+        key=keys["rank"],
+        surface="ads" if is_known else "unknown",
+    )
+    assert (are_equal, prototypes) == (True, ["Object", "Array", "Object"])
+    assert ranking["isDefault"] is not is_known
+
+
+def test_requests_are_never_cached(tmp_path: Path) -> None:
+    """Next.js would otherwise show one ranking of the build to all visitors."""
+    caches = run_node(
+        tmp_path,
+        """
+        const caches = [];
+        const issued = { id: "1", items: ["a"], expires_at: "2026-11-17T12:00:00Z", status: "counted" };
+        globalThis.fetch = async (url, { cache }) => (caches.push(cache), Response.json(issued));
+        const client = new BanditRank({ url: "http://s" });
+        await client.feedback(await client.rank("ads", "new"));
+        print(caches);
+        """,
+    )
+    assert caches == ["no-store"] * 2
 
 
 @pytest.mark.parametrize(
@@ -177,7 +224,7 @@ def test_the_default_order_is_returned_on_every_failure(answer: str, tmp_path: P
         const ranking = await client.rank("ads", "new");
         const status = await client.feedback(ranking, {{ clicked: "a" }});
         service.close();
-        print({{ ...ranking, error: `${{ranking.error}}`, status, n: service.requests.length }});
+        print({{ ...ranking, error: ranking.error.name && ranking.error.message, status, n: service.requests.length }});
         """,
     )
     assert printed.pop("error")

@@ -38,7 +38,11 @@ const client = new BanditRank({ url: "http://s" });
 const results = [];
 const onFeedback = (result, clicked) => results.push([result.message ?? result, clicked]);
 const ranking = { id: given.isDefault ? null : "1", items: ["a", "b"] };
-const stop = client.observe(ranking, elements, { onFeedback, ...given.options });
+const observe = () => client.observe(ranking, elements, { onFeedback, ...given.options });
+if (given.isStrict) observe()();
+const stop = observe();
+// Events are dispatched in later tasks.
+await null;
 for (const step of given.steps) {
   steps[step]();
   if (!given.isHasty) await new Promise((resolve) => setTimeout(resolve));
@@ -106,3 +110,9 @@ def test_results_are_passed_on(tmp_path: Path) -> None:
 def test_default_rankings_are_not_reported(tmp_path: Path) -> None:
     shown = observe(tmp_path, "first leave", isDefault=True)
     assert shown == {"sent": [], "results": [["ignored", "a"]]}
+
+
+def test_an_observation_that_stops_at_once_reports_nothing(tmp_path: Path) -> None:
+    """React's Strict Mode starts, stops and starts each effect."""
+    shown = observe(tmp_path, "first leave", COUNTED, isStrict=True)
+    assert shown == {"sent": ["a"], "results": [["counted", "a"]]}
