@@ -49,6 +49,9 @@ def test_types_of_examples_are_checked_at_the_lines_of_their_page() -> None:
     lines = tool["module_of"]("README.md", text).splitlines()
     assert lines == ["", "", "for x in range(2):", "    x", "", "", "'y'", "", ""]
     assert tool["module_of"]("docs/page.md", text).startswith("# mypy: ")
+    program = "# Page\n\n```python\nx = 1\n```\n\n```python\n>>> x\n```\n"
+    (source,) = tool["programs_of"](program)
+    assert source.splitlines()[1:] == ["", "", "x = 1"]
     assert tool["UNTYPED"] < {page_id(page) for page in PAGES} - {"README.md"}
     assert "check_example_types.py" in (ROOT / "Makefile").read_text(encoding="utf-8")
 

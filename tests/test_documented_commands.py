@@ -23,7 +23,7 @@ ADDRESS = r"(?:http://)?(?:127\.0\.0\.1|localhost):8420"
 SKIPPED = "  # doctest: +SKIP"
 
 # Other programs, which need a network, a cluster or a container engine.
-ELSEWHERE = {"docker", "install", "kubectl", "python3", "ray"}
+ELSEWHERE = {"docker", "install", "kubectl", "npm", "npx", "python3", "ray", "uvicorn"}
 
 # Commands that the tests of the README and of the command line run, because they take long or do not end.
 LONG = {"compare", "demo", "reproduce", "serve", "warm"}

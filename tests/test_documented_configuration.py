@@ -27,6 +27,7 @@ TESTED_ELSEWHERE = {
     "bibtex",
     "html",
     "js",
+    "jsx",
     "python",
     "sh",
     "text",

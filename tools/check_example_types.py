@@ -1,6 +1,7 @@
 """Check the types of the examples in README.md and docs/ with mypy: ``python tools/check_example_types.py``.
 
-Each page is a module with its examples at the lines of the page, so that errors name the page and the line.
+Each page is a module with its examples at the lines of the page, so that errors name the page and the line. Blocks
+without prompts are modules of their own.
 """
 
 import doctest
@@ -13,8 +14,9 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 
 # Examples in docs/ show what a report has without checking that it has it, and policies without types and
-# without the options that they do not support. The README has no exceptions.
-_HEAD = '# mypy: allow-untyped-defs, disable-error-code="union-attr,misc,override"'
+# without the options that they do not support, and use decorators of packages without types. The README has no
+# exceptions.
+_HEAD = '# mypy: allow-untyped-defs, disable-error-code="union-attr,misc,override,untyped-decorator"'
 
 # Their examples pass lists of several types as arrays, and keyword arguments as a dictionary.
 UNTYPED = {
@@ -36,12 +38,21 @@ def module_of(page: str, text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def programs_of(text: str) -> list[str]:
+    """Return the blocks of a page without prompts, as modules at their lines of the page."""
+    blocks = re.finditer(r"^```python\n(?!>>>)(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [_HEAD + "\n" * text.count("\n", 0, block.start(1)) + block[1] for block in blocks]
+
+
 def check_types(pages: dict[str, str]) -> str:
     """Return the errors of mypy in the examples of pages, given their text by path."""
     with TemporaryDirectory() as directory:
-        modules = {f"{re.sub(r'[^a-z0-9]', '_', page.lower())}.py": page for page in pages}
-        for module, page in modules.items():
-            Path(directory, module).write_text(module_of(page, pages[page]), encoding="utf-8")
+        modules: dict[str, str] = {}
+        for page, text in pages.items():
+            name = re.sub(r"[^a-z0-9]", "_", page.lower())
+            for number, source in enumerate([module_of(page, text), *programs_of(text)]):
+                modules[f"{name}_{number}.py"] = page
+                Path(directory, f"{name}_{number}.py").write_text(source, encoding="utf-8")
         options = [
             "--no-error-summary",
             "--config-file",
@@ -67,7 +78,7 @@ def main() -> int:
     typed = {
         page: text
         for page, text in pages.items()
-        if page not in UNTYPED and not page.startswith("docs/generated/") and ">>>" in text
+        if page not in UNTYPED and not page.startswith("docs/generated/") and "```python" in text
     }
     errors = check_types(typed)
     print(errors or f"the examples of {len(typed)} pages have correct types")

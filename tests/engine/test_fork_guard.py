@@ -2,34 +2,17 @@
 
 import asyncio
 import os
-import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from helpers.forks import in_a_fork
 from helpers.live import a_ranker, a_surface, play, seeded
 
 from banditrank import AsyncRanker
 from banditrank.errors import InvalidInputError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
-
-
-def in_a_fork(call: Callable[[], str]) -> str:
-    """Return the result of a call in a forked process."""
-    theirs, ours = os.pipe()
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # the process has threads
-        child = os.fork()
-    if child == 0:
-        try:
-            os.write(ours, call().encode())
-        finally:
-            os._exit(0)
-    os.close(ours)
-    with os.fdopen(theirs) as pipe:
-        result = pipe.read()
-    os.waitpid(child, 0)
-    return result
 
 
 def refusal(call: Callable[[], object]) -> str:

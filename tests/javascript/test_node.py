@@ -224,7 +224,8 @@ def test_the_default_order_is_returned_on_every_failure(answer: str, tmp_path: P
         const ranking = await client.rank("ads", "new");
         const status = await client.feedback(ranking, {{ clicked: "a" }});
         service.close();
-        print({{ ...ranking, error: ranking.error.name && ranking.error.message, status, n: service.requests.length }});
+        const error = ranking.error.name && ranking.error.message;
+        print({{ ...ranking, error, status, n: service.requests.length }});
         """,
     )
     assert printed.pop("error")
