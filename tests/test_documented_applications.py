@@ -15,9 +15,11 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import Request
+from helpers.browser import OpenPage
 from helpers.documentation import DOCS, code_blocks
 from helpers.forks import in_a_fork
 from helpers.live import MAX_WAIT_SECONDS, wait_until
+from playwright.sync_api import expect
 
 from banditrank import InvalidInputError, Ranker, StoreUnavailableError, open_store
 from banditrank.client import Client
@@ -157,6 +159,16 @@ def test_the_dashboard_shows_what_is_learned_in_process() -> None:
             assert client.get("/visit").json() == "counted"
             estimates = "/rank/v1/surfaces/ads/estimates"
             wait_until(lambda: client.get(estimates).json()["rounds"] == 1)
+
+
+def test_the_mounted_dashboard_opens_in_a_browser(open_page: OpenPage) -> None:
+    with imported(BOTH) as shop, serving(shop.app) as client:
+        page = open_page(f"{client.base_url}/rank/")
+        page.get_by_role("link", name="ads").click()
+        expect(page.get_by_role("heading", name="ads", exact=True)).to_be_visible()
+        assert page.url == f"{client.base_url}/rank/surfaces/ads"
+        page.goto(f"{client.base_url}/rank/docs")
+        expect(page.get_by_text("/v1/feedback", exact=True)).to_be_visible()
 
 
 def test_clients_use_the_address_of_the_mounted_service() -> None:

@@ -1,7 +1,7 @@
 """Check the types of the examples in README.md and docs/ with mypy: ``python tools/check_example_types.py``.
 
-Each page is a module with its examples at the lines of the page, so that errors name the page and the line. Blocks
-without prompts are modules of their own.
+Each page is a module with its examples at the lines of the page, so that errors name the page and the line.
+Blocks without prompts are modules of their own.
 """
 
 import doctest
@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
 
-# Examples in docs/ show what a report has without checking that it has it, and policies without types and
-# without the options that they do not support, and use decorators of packages without types. The README has no
+# Examples in docs/ show what a report has without checking that it has it, policies without types and without
+# the options that they do not support, and decorators of packages without types. The README has no
 # exceptions.
 _HEAD = '# mypy: allow-untyped-defs, disable-error-code="union-attr,misc,override,untyped-decorator"'
 
