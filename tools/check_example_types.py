@@ -1,7 +1,7 @@
 """Check the types of the examples in README.md and docs/ with mypy: ``python tools/check_example_types.py``.
 
 Each page is a module with its examples at the lines of the page, so that errors name the page and the line.
-Blocks without prompts are modules of their own.
+Blocks without prompts are modules of their own on pages of programs.
 """
 
 import doctest
@@ -25,6 +25,9 @@ UNTYPED = {
     "docs/how-to/contextual-ranking.md",
     "docs/quickstart/analyst.md",
 }
+
+# Their blocks without prompts are whole programs.
+PROGRAMS = {"docs/how-to/fastapi.md"}
 
 
 def module_of(page: str, text: str) -> str:
@@ -50,7 +53,8 @@ def check_types(pages: dict[str, str]) -> str:
         modules: dict[str, str] = {}
         for page, text in pages.items():
             name = re.sub(r"[^a-z0-9]", "_", page.lower())
-            for number, source in enumerate([module_of(page, text), *programs_of(text)]):
+            programs = programs_of(text) if page in PROGRAMS else []
+            for number, source in enumerate([module_of(page, text), *programs]):
                 modules[f"{name}_{number}.py"] = page
                 Path(directory, f"{name}_{number}.py").write_text(source, encoding="utf-8")
         options = [
@@ -78,7 +82,9 @@ def main() -> int:
     typed = {
         page: text
         for page, text in pages.items()
-        if page not in UNTYPED and not page.startswith("docs/generated/") and "```python" in text
+        if page not in UNTYPED
+        and not page.startswith("docs/generated/")
+        and (page in PROGRAMS or ">>>" in text)
     }
     errors = check_types(typed)
     print(errors or f"the examples of {len(typed)} pages have correct types")
