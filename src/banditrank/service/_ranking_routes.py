@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 _CHUNK_SIZE = 64  # rankings
 _RESTRICTED_CHUNK_SIZE = 8  # rankings of candidates, which are not prepared
 _MAX_BLOCKING_SECONDS = 0.005  # of the event loop, by the rankings of a batch
-_MAX_FAST_SIZE = 20_000  # items × positions; preparing rankings of more takes longer than that
 
 
 async def _rank(request: Request) -> JsonResponse:
@@ -74,7 +73,7 @@ async def _rankings(
     allowed = _allowed_items(request.content)
     if "pinned" in allowed and "read" not in request.principal.rights:
         _check_pinned(runtime, allowed["pinned"].values())
-    if _is_slow(runtime, has_candidates=bool(allowed)):
+    if not runtime.ranks_fast(is_restricted=bool(allowed)):
         return await request.service.pools.store.run(
             lambda: runtime.rank_batch(user_types, visitors=visitors, **allowed)
         )
@@ -92,16 +91,6 @@ async def _rankings(
         chunk = slice(start, start + size)
         shown += runtime.rank_batch(user_types[chunk], visitors=visitors and visitors[chunk], **allowed)
     return shown
-
-
-def _is_slow(runtime: SurfaceRuntime, *, has_candidates: bool) -> bool:
-    """Return whether rankings would block the event loop for too long."""
-    surface = runtime.surface
-    if surface.refresh_seconds == 0:  # the latest counts are added up first
-        return True
-    if len(surface.active_numbers) * surface.n_positions > _MAX_FAST_SIZE:
-        return True
-    return has_candidates and not runtime.restricts_fast  # they may have to be solved
 
 
 def _check_user_types(
