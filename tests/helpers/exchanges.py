@@ -48,14 +48,17 @@ _RANKING_ID = re.compile(r"[A-Za-z0-9_-]{60,}")
 
 
 def play() -> Iterator[Exchange]:
-    """Send requests to services with and without API keys, and yield each with what is compared of its response."""
+    """Send requests to services with and without keys, and yield each with what is compared of it."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         store = f"sqlite:{folder / 'store.db'}"
         service = stack.enter_context(
             running(allow_origins=(ORIGIN,), max_body_bytes=4096, max_stream_seconds=0.01)
         )
-        yield from _open_service(_Caller(service))
+        call = _Caller(service)
+        yield from _use_surfaces(call)
+        yield from _rank_and_learn(call)
+        yield from _use_other_routes(call)
         opened = open_store(store)
         keys = {
             "rank": create_key(opened, "page", ["rank"]),
@@ -123,13 +126,12 @@ def _masked(value: Any, key: str = "") -> Any:
         if value.startswith("# HELP"):
             return sorted(set(re.findall(r"^# TYPE (\w+)", value, re.MULTILINE)))
         return "…" if key in _MASKED_KEYS else _RANKING_ID.sub("#", value)
-    if isinstance(value, float):
-        return "number"
-    return "…" if key in _MASKED_KEYS and value is not None else value
+    is_masked = key in _MASKED_KEYS and value is not None
+    return "number" if isinstance(value, float) else "…" if is_masked else value
 
 
-def _open_service(call: _Caller) -> Iterator[Exchange]:
-    """Use each route of a service that needs no keys, with valid and with invalid requests."""
+def _use_surfaces(call: _Caller) -> Iterator[Exchange]:
+    """Create, change and read surfaces, with valid and with invalid requests."""
     yield call("GET", "/v1/surfaces")
     yield call("POST", "/v1/surfaces", ADS)
     yield call("POST", "/v1/surfaces", SHELF)
@@ -155,6 +157,10 @@ def _open_service(call: _Caller) -> Iterator[Exchange]:
     yield call("GET", "/v1/surfaces/a%20b")
     yield call("HEAD", "/v1/surfaces/ads")
     yield call("HEAD", "/v1/surfaces/adz")
+
+
+def _rank_and_learn(call: _Caller) -> Iterator[Exchange]:
+    """Request rankings and send feedback, with valid and with invalid bodies."""
     yield call("POST", "/v1/surfaces/shelf/rankings", {"user_type": "everybody"})
     yield call("POST", "/v1/feedback", {"ranking": "#1", "clicked": "pear"})
     yield call("POST", "/v1/feedback", {"ranking": "#1", "clicked": "pear"})
@@ -199,6 +205,10 @@ def _open_service(call: _Caller) -> Iterator[Exchange]:
         {"user_type": "everybody"},
         content_type="application/json; charset=utf-8",
     )
+
+
+def _use_other_routes(call: _Caller) -> Iterator[Exchange]:
+    """Use all other routes of a service that needs no keys."""
     yield call("GET", "/v1/rankings/forged")
     yield call("POST", "/v1/surfaces/ads/items", {"items": ["ad-4"]})
     yield call("PUT", "/v1/surfaces/ads/items", {"items": ["ad 1", "ad/2", "ad-5"]})
