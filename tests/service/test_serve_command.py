@@ -22,6 +22,14 @@ from helpers.live import wait_until
 PROGRAM = [sys.executable, "-c", "from banditrank._cli.main import main; main()"]
 ADS = {"name": "ads", "items": ["a", "b", "c"], "n_positions": 2}
 COUNTED = 'banditrank_requests_total{operation="feedback",status="200"} 20.0'
+ENDLESS_STOP = """
+import time
+from banditrank.engine._engine import Engine
+from banditrank.service import _server
+
+Engine.close = lambda self: time.sleep(10_000)
+_server.STOP_TIMEOUT_SECONDS = 0.5
+"""
 FAILING_START = """
 from banditrank.errors import BanditRankError
 from banditrank.service import _service
@@ -157,6 +165,17 @@ def test_a_start_that_fails_ends_with_its_reason(tmp_path: Path, workers: str) -
     )
     *_, last = process.stderr.splitlines()
     assert (process.returncode, last) == (2, "banditrank: the keys cannot be read")
+
+
+def test_a_thread_that_does_not_end_does_not_delay_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(ENDLESS_STOP)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    with serving(tmp_path) as (_, process):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(MAX_WAIT_SECONDS) == -signal.SIGKILL
+    assert said(tmp_path, "service does not stop") == 1
 
 
 def said(directory: Path, message: str) -> int:

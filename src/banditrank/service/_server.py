@@ -3,8 +3,11 @@
 import asyncio
 import errno
 import logging
+import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,8 +21,10 @@ from banditrank.service._json_logging import configure_json_logging
 from banditrank.service._process_memory import configure_heap
 from banditrank.service._service import Service
 from banditrank.service._settings import Settings
-from banditrank.service._supervisor import Supervisor, WorkerLink
+from banditrank.service._supervisor import STOP_TIMEOUT_SECONDS, Supervisor, WorkerLink
 from banditrank.service.strict_http import StrictHttpProtocol
+
+logger = logging.getLogger(__name__)
 
 _BACKLOG = 2048
 # Longer than proxies, so that they close idle connections.
@@ -48,7 +53,7 @@ def serve(settings: Settings) -> None:
     configure_json_logging()
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    logging.getLogger(__name__).info("service listening", extra={"address": address})
+    logger.info("service listening", extra={"address": address})
     if settings.workers == 1:
         configure_process()
         Server(Service(settings, owns_process=True)).run(sockets=[bound])
@@ -138,7 +143,21 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End event streams, finish requests in progress, and close all connections."""
         self._service.stopping.set()
+        if self._service.owns_process:
+            _kill_later()
         await super().shutdown(sockets)
+
+
+def _kill_later() -> None:
+    """Kill this process unless it ends in time: a thread that compiles cannot be interrupted."""
+
+    def kill() -> None:
+        logger.warning("service does not stop", extra={"seconds": STOP_TIMEOUT_SECONDS})
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    timer = threading.Timer(STOP_TIMEOUT_SECONDS, kill)
+    timer.daemon = True
+    timer.start()
 
 
 def bind(settings: Settings) -> socket.socket:

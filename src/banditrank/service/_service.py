@@ -57,6 +57,8 @@ class Service:
     ----------
     engine, monitors, metrics, health_monitor, dashboard_cache, readiness, pools, loop
         Set while the service runs.
+    settings, owns_process
+        As given.
     authenticator
         Authenticates requests by API keys.
     stopping
@@ -90,7 +92,7 @@ class Service:
         self.settings = settings
         self._true_problems = true_problems
         self._metrics_directory = metrics_directory
-        self._owns_process = owns_process
+        self.owns_process = owns_process
         self._loads_in_background = loads_in_background
         self._frozen_surfaces: set[int] | None = None
         self.authenticator = Authenticator(always_required=settings.keys_required)
@@ -220,7 +222,7 @@ class Service:
         ]
         if self._metrics_directory is not None:
             periodic.append(("share metrics", self._share_metrics, SHARE_INTERVAL_SECONDS))
-        if self._owns_process:
+        if self.owns_process:
             periodic.append(("freeze objects", self._freeze_objects, _FREEZE_SECONDS))
             periodic.append(("trim heap", self._trim_heap, TRIM_SECONDS))
         tasks = [asyncio.create_task(run_periodically(*each)) for each in periodic]
