@@ -1,5 +1,6 @@
-"""ASGI application that records every request it receives."""
+"""ASGI application that records every request it receives, and HTTP servers for it."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ Record = dict[str, Any]
 class RecordingApplication:
     """Responds to requests with their `key`, and to `RECORDS_PATH` with the records since the last call."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay_seconds: float = 0.0) -> None:
+        self._delay_seconds = delay_seconds
         self._records: list[Record] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -41,6 +43,7 @@ class RecordingApplication:
         if message["type"] == "http.request":
             record["complete"] = True
             recorded = key(Request(record["method"], path, bytes(body)))
+            await asyncio.sleep(self._delay_seconds)
             await _answer(send, b'{"answer": true}', {RECORDED: recorded})
 
 
@@ -62,16 +65,22 @@ async def _answer(send: Any, body: bytes, headers: dict[str, str]) -> None:
 
 
 @contextmanager
-def recording() -> Iterator[Address]:
-    """Serve a recording application with the service's server until the block ends."""
+def serving(application: Any, *, http: str = "strict", **settings: Any) -> Iterator[Address]:
+    """Serve an application with uvicorn until the block ends.
+
+    `http` is "strict", or the name of one of uvicorn's protocols; `settings` are more of uvicorn's.
+    """
     import uvicorn  # here: other servers run the application without it
 
-    from banditrank.service._server import bind, server_config
-    from banditrank.service._settings import Settings
+    from banditrank.service.strict_http import StrictHttpProtocol
 
-    settings = Settings(port=0, store="memory:")
-    bound = bind(settings)
-    server = uvicorn.Server(server_config(RecordingApplication(), settings))
+    chosen: dict[str, Any] = {"loop": "uvloop", "timeout_keep_alive": 75, "lifespan": "on", **settings}
+    protocol: Any = StrictHttpProtocol if http == "strict" else http
+    config = uvicorn.Config(
+        application, http=protocol, host="127.0.0.1", port=0, log_config=None, ws="none", **chosen
+    )
+    server = uvicorn.Server(config)
+    bound = config.bind_socket()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:
@@ -84,6 +93,18 @@ def recording() -> Iterator[Address]:
         thread.join(30)
         bound.close()
         assert not thread.is_alive(), "the server did not stop"
+
+
+@contextmanager
+def recording(
+    *, http: str = "strict", guard: bool = False, delay_seconds: float = 0.0, loop: str = "uvloop"
+) -> Iterator[Address]:
+    """Serve a recording application until the block ends, behind a `RequestGuard` or not."""
+    from banditrank.service._request_guard import RequestGuard
+
+    application: Any = RecordingApplication(delay_seconds)
+    with serving(RequestGuard(application) if guard else application, http=http, loop=loop) as address:
+        yield address
 
 
 application = RecordingApplication()
