@@ -19,8 +19,7 @@ _STATUS_LINES = {status: f"HTTP/1.1 {status} ".encode() for status in range(200,
     if status >= 200
 }
 # Set by the protocol, not by applications.
-_HOP_BY_HOP = (b"connection", b"transfer-encoding")
-_FAILURE_BODY = b"Internal Server Error"
+_HOP_BY_HOP = {b"connection", b"transfer-encoding"}
 _FAILURE_HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
 
 logger = logging.getLogger(__name__)
@@ -94,7 +93,7 @@ class Exchange:
             return
         self._is_chunked, self._unsent_bytes = False, None
         self._start = {"status": 500, "headers": _FAILURE_HEADERS}
-        self._write(_FAILURE_BODY, more_body=False)
+        self._write(b"Internal Server Error", more_body=False)
 
     async def _receive(self) -> MutableMapping[str, Any]:
         """Return the next part of the body, or ``http.disconnect`` after the response or the connection."""
@@ -114,7 +113,8 @@ class Exchange:
 
     async def _send(self, message: MutableMapping[str, Any]) -> None:
         """Send the head or a part of the body; RuntimeError if the message is not allowed at this point."""
-        await self._connection.writable.wait()
+        if not self._connection.writable.is_set():
+            await self._connection.writable.wait()
         if self._is_disconnected:
             return
         kind = message["type"]
@@ -147,13 +147,14 @@ class Exchange:
     def _encode_head(self, body_size: int, *, more_body: bool) -> bytes:
         """Return the status line and the headers, and choose how the end of the body is marked."""
         assert self._start is not None  # noqa: S101 - checked by `_send`
-        given = [(name.lower(), value) for name, value in self._start.get("headers", ())]
-        fields = dict(given)
+        headers = [(name.lower(), value) for name, value in self._start.get("headers", ())]
+        fields = dict(headers)
         # A client that expects 100 Continue and did not receive it sends the body, or not.
         is_body_unsure = self._expects_continue and not self.is_request_complete
         if is_body_unsure or fields.get(b"connection", b"").lower() == b"close":
             self.keep_alive = False
-        headers = [header for header in given if header[0] not in _HOP_BY_HOP]
+        if not _HOP_BY_HOP.isdisjoint(fields):
+            headers = [header for header in headers if header[0] not in _HOP_BY_HOP]
         headers += [header for header in self._connection.server.default_headers if header[0] not in fields]
         self._is_bodiless = self.scope["method"] == "HEAD" or self._start["status"] in (204, 304)
         if self._is_bodiless:

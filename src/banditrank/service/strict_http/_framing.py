@@ -4,16 +4,12 @@ Requests are never rewritten. If the end or the host of a request is ambiguous, 
 in front of this one may find another end, and the bytes in between would become a request (smuggling).
 """
 
-from typing import TypeAlias
 from urllib.parse import unquote
 
 import httptools
 
-ParsedHeaders: TypeAlias = list[tuple[bytes, bytes]]
-"""Headers in the order in which they were sent, with lower-case names."""
 
-
-def check_framing(version: str, method: bytes, headers: ParsedHeaders) -> None:
+def check_framing(version: str, method: bytes, headers: list[tuple[bytes, bytes]]) -> None:
     """Raise ValueError unless the end and the host of a request are unambiguous.
 
     The parser rejects repeated and invalid lengths, and a length beside a transfer encoding.

@@ -11,15 +11,12 @@ import resource
 from collections import deque
 from functools import lru_cache
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import httptools
 
 from ._exchange import EXTENSION, Exchange
-from ._framing import ParsedHeaders, check_framing, split_target
-
-if TYPE_CHECKING:
-    import uvicorn
+from ._framing import check_framing, split_target
 
 # Of the head of a request, and of a new connection without a request.
 HEAD_TIMEOUT_SECONDS = 10.0
@@ -57,9 +54,7 @@ class StrictHttpProtocol(asyncio.Protocol):
     configuration has the timeout of idle connections, and their maximum number as ``limit_concurrency``.
     """
 
-    def __init__(
-        self, config: "uvicorn.Config", server_state: Any, app_state: dict[str, Any], _loop: Any = None
-    ) -> None:
+    def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         self._loop: asyncio.AbstractEventLoop = _loop or asyncio.get_running_loop()
         self._config = config
         self.server = server_state
@@ -76,7 +71,7 @@ class StrictHttpProtocol(asyncio.Protocol):
         # What follows is dropped.
         self._is_input_ended = False
         self._target = b""
-        self._headers: ParsedHeaders = []
+        self._headers: list[tuple[bytes, bytes]] = []
         self._is_in_head = False
         # Received for the current request besides its body.
         self._excess_bytes = 0
@@ -86,8 +81,9 @@ class StrictHttpProtocol(asyncio.Protocol):
         # Unless the client has to read first.
         self.writable = asyncio.Event()
         self.writable.set()
-        # Closes the connection unless the client proceeds.
-        self._deadline: asyncio.TimerHandle | None = None
+        # The connection closes at it unless the client proceeds.
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -112,8 +108,9 @@ class StrictHttpProtocol(asyncio.Protocol):
         """Cancel timers and notify the application."""
         self.server.connections.discard(self)
         self._disconnect()
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
+        for timer in (self._timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
         # It refers to this object.
         del self._parser
 
@@ -125,8 +122,8 @@ class StrictHttpProtocol(asyncio.Protocol):
             self._check_stall()
 
     def _disconnect(self) -> None:
-        self._end_input()
-        self._set_deadline(None)
+        self._is_input_ended, self._unparsed = True, b""
+        self._deadline = None
         for exchange in self._exchanges:
             exchange.disconnect()
         self._exchanges.clear()
@@ -143,15 +140,19 @@ class StrictHttpProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data until a pipelined request has to wait."""
+        was_in_head = self._is_in_head
         if not self._is_input_ended:
             self._unparsed = b"".join((self._unparsed, data)) if self._unparsed else data
+        if len(self._unparsed) > _MAX_PARSED_BYTES:
+            self._unparsed = memoryview(self._unparsed)
         while self._unparsed and len(self._exchanges) < 2:
-            rest = memoryview(self._unparsed)
-            self._unparsed = rest[_MAX_PARSED_BYTES:]
-            self._feed(rest[:_MAX_PARSED_BYTES])
+            part, self._unparsed = self._unparsed[:_MAX_PARSED_BYTES], self._unparsed[_MAX_PARSED_BYTES:]
+            self._feed(part)
+        if self._is_in_head and not (was_in_head or self._exchanges or self._is_input_ended):
+            self._set_deadline(HEAD_TIMEOUT_SECONDS)
         self.update_reading()
 
-    def _feed(self, data: memoryview) -> None:
+    def _feed(self, data: bytes | memoryview) -> None:
         if not self._is_upgrade:
             self._excess_bytes += len(data)
             try:
@@ -159,13 +160,9 @@ class StrictHttpProtocol(asyncio.Protocol):
             except httptools.HttpParserUpgrade as upgrade:
                 data = data[upgrade.args[0] :]
             except httptools.HttpParserError as error:
-                if not self._is_input_ended:
-                    logger.info("invalid request", extra={"error": str(error.__context__ or error)})
-                    self._refuse(_INVALID_REQUEST)
-            else:
-                if self._excess_bytes > _MAX_HEAD_BYTES:
-                    logger.info("head or trailers too large", extra={"bytes": self._excess_bytes})
-                    self._refuse(_HEAD_TOO_LARGE)
+                self._refuse(_INVALID_REQUEST, str(error.__context__ or error))
+            if self._excess_bytes > _MAX_HEAD_BYTES:
+                self._refuse(_HEAD_TOO_LARGE, "the head or the trailers are too large")
         # The parser stops at the head of a request with an upgrade. Only the length of its body is known.
         if self._raw_body_bytes > 0:
             body = bytes(data[: self._raw_body_bytes])
@@ -173,9 +170,12 @@ class StrictHttpProtocol(asyncio.Protocol):
             self.on_body(body)
             self.on_message_complete()
 
-    def _refuse(self, response: bytes) -> None:
+    def _refuse(self, response: bytes, reason: str) -> None:
         """Refuse the request that is being received, after the responses to all requests before it."""
-        self._end_input()
+        if self._is_input_ended:
+            return
+        logger.info("request refused", extra={"reason": reason})
+        self._is_input_ended, self._unparsed = True, b""
         before = [exchange for exchange in self._exchanges if exchange is not self._receiving]
         if before:
             # The connection closes after the last of them.
@@ -185,10 +185,6 @@ class StrictHttpProtocol(asyncio.Protocol):
             if self._receiving is None or not self._receiving.has_response_started:
                 self.write(response)
             self.close()
-
-    def _end_input(self) -> None:
-        self._is_input_ended = True
-        self._unparsed = b""
 
     def update_reading(self) -> None:
         """Pause reading while received data waits for the application, or resume it."""
@@ -207,8 +203,6 @@ class StrictHttpProtocol(asyncio.Protocol):
             raise ValueError("the connection closes after the request before this one")
         self._is_in_head = True
         self._target, self._headers = b"", []
-        if not self._exchanges:
-            self._set_deadline(HEAD_TIMEOUT_SECONDS)
 
     def on_url(self, target: bytes) -> None:
         """Receive a part of the target."""
@@ -269,12 +263,12 @@ class StrictHttpProtocol(asyncio.Protocol):
         self._receiving = None
         receiving.complete_request()
         if not receiving.keep_alive:
-            self._end_input()
+            self._is_input_ended, self._unparsed = True, b""
         if receiving.is_response_complete:
             self._continue(receiving)
 
     def _run(self, exchange: Exchange) -> None:
-        self._set_deadline(None)
+        self._deadline = None
         task = self._loop.create_task(exchange.run(self._config.loaded_app), context=self._context.copy())
         # The event loop keeps only weak references.
         self.server.tasks.add(task)
@@ -321,10 +315,21 @@ class StrictHttpProtocol(asyncio.Protocol):
             self._stall_timer.cancel()
             self._stall_timer = None
 
-    def _set_deadline(self, seconds: float | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = None if seconds is None else self._loop.call_later(seconds, self.close)
+    def _set_deadline(self, seconds: float) -> None:
+        self._deadline = deadline = self._loop.time() + seconds
+        # A timer for each request would take longer.
+        if self._timer is not None and self._timer.when() > deadline:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(deadline, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._timer = None
+        if self._deadline is not None and self._deadline <= self._loop.time():
+            self.close()
+        elif self._deadline is not None:
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
 
     def _check_stall(self, unread_before: int | None = None) -> None:
         """Abort the connection if the client has read too little since the last check; check again later."""
