@@ -2,15 +2,23 @@
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from banditrank.service._request_guard import RequestGuard
 from helpers.framing_client import RECORDED, RECORDS_PATH, Address, key
 from helpers.framing_vectors import Request
 
 Record = dict[str, Any]
+
+SERVERS: dict[str, dict[str, Any]] = {
+    "strict": {"http": "strict"},
+    "guarded": {"http": "httptools", "guard": True},
+}
+"""Arguments of `recording`: the strict protocol, and uvicorn's own behind a `RequestGuard`."""
 
 
 class RecordingApplication:
@@ -65,29 +73,28 @@ async def _answer(send: Any, body: bytes, headers: dict[str, str]) -> None:
 
 
 @contextmanager
-def serving(application: Any, *, http: str = "strict", **settings: Any) -> Iterator[Address]:
-    """Serve an application with uvicorn until the block ends.
+def serving(application: Any, *, http: str = "strict", **settings: Any) -> Iterator[tuple[Address, Any]]:
+    """Serve an application with uvicorn until the block ends; yield the address and the server.
 
     `http` is "strict", or the name of one of uvicorn's protocols; `settings` are more of uvicorn's.
     """
-    import uvicorn  # here: other servers run the application without it
+    # Other servers run the application without it.
+    import uvicorn
 
     from banditrank.service.strict_http import StrictHttpProtocol
 
-    chosen: dict[str, Any] = {"loop": "uvloop", "timeout_keep_alive": 75, "lifespan": "on", **settings}
+    settings = {"loop": "uvloop", "timeout_keep_alive": 75, "lifespan": "on", **settings}
     protocol: Any = StrictHttpProtocol if http == "strict" else http
-    config = uvicorn.Config(
-        application, http=protocol, host="127.0.0.1", port=0, log_config=None, ws="none", **chosen
-    )
+    config = uvicorn.Config(application, http=protocol, ws="none", log_config=None, port=0, **settings)
     server = uvicorn.Server(config)
-    bound = config.bind_socket()
+    bound = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:
         while not server.started:
             assert thread.is_alive(), "the server did not start"
             thread.join(0.01)
-        yield bound.getsockname()
+        yield bound.getsockname(), server
     finally:
         server.should_exit = True
         thread.join(30)
@@ -100,11 +107,10 @@ def recording(
     *, http: str = "strict", guard: bool = False, delay_seconds: float = 0.0, loop: str = "uvloop"
 ) -> Iterator[Address]:
     """Serve a recording application until the block ends, behind a `RequestGuard` or not."""
-    from banditrank.service._request_guard import RequestGuard
-
     application: Any = RecordingApplication(delay_seconds)
-    with serving(RequestGuard(application) if guard else application, http=http, loop=loop) as address:
+    with serving(RequestGuard(application) if guard else application, http=http, loop=loop) as (address, _):
         yield address
 
 
 application = RecordingApplication()
+guarded = RequestGuard(RecordingApplication())

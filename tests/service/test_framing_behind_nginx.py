@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 import pytest
 from helpers.framing_client import RECORDED, Address, converse, key, take_records
 from helpers.framing_vectors import CANARY, CANARY_PATH, VECTORS, Request, Vector
-from helpers.recording_application import recording
+from helpers.recording_application import SERVERS, recording
 from helpers.running_service import Running, running
 from helpers.servers import NginxServer, free_port, private_directory
 
@@ -19,12 +19,16 @@ N_CLIENTS = 3
 N_ATTACKERS = 4
 PAUSE_SECONDS = 0.01  # between the requests of a client, for the others to have a turn
 
+# As for WebSockets: what a client offers reaches the service.
+UPGRADES = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;"
 MODES = {
     "buffered": "proxy_request_buffering on; proxy_set_header Connection '';",
     "streamed": "proxy_request_buffering off; proxy_set_header Connection '';",
-    # As for WebSockets: what a client offers reaches the service.
-    "upgrades": "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;",
+    "upgrades": UPGRADES,
+    "streamed upgrades": f"proxy_request_buffering off; {UPGRADES}",
 }
+# While a response is delayed, a body arrives behind its head.
+DELAY_SECONDS = {"streamed upgrades": 0.05}
 
 SERVER = """
     server {{
@@ -110,16 +114,21 @@ def _ask_service(connection: HTTPConnection, marker: str) -> bool:
     return response.status == 404 and f"'{marker}'" in response.read().decode()
 
 
+@pytest.mark.parametrize("http", SERVERS)
 @pytest.mark.parametrize("mode", MODES)
-def test_applications_see_only_what_nginx_forwards(mode: str) -> None:
-    with recording() as recorder, proxied(recorder[1], mode) as (nginx, address):
+def test_applications_see_only_what_nginx_forwards(mode: str, http: str) -> None:
+    delay_seconds = DELAY_SECONDS.get(mode, 0.0)
+    with (
+        recording(**SERVERS[http], delay_seconds=delay_seconds) as recorder,
+        proxied(recorder[1], mode) as (nginx, address),
+    ):
         with clients(address, _ask_recorder):
             _attack(address)
         nginx.finish()
-        seen = Counter(f"{one['method']} {one['path']}" for one in take_records(recorder))
+        seen = Counter(f"{record['method']} {record['path']}" for record in take_records(recorder))
         assert seen - Counter(nginx.forwarded()) == Counter(), "requests that nginx did not forward"
     assert len(seen) > N_CLIENTS
-    assert not [one for one in seen if one.startswith("DELETE")], "past the rule"
+    assert not [request for request in seen if request.startswith("DELETE")], "past the rule"
 
 
 @pytest.mark.parametrize("mode", MODES)

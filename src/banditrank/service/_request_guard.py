@@ -11,8 +11,8 @@ _MAX_HEAD_BYTES = 1 << 16
 class RequestGuard:
     """Refuse requests whose end or host is ambiguous with a 400, and close their connections.
 
-    Servers differ in where such a request ends, and a proxy may find another end than the server behind it: the
-    bytes in between would become a request. Requests that the strict protocol has checked are passed on.
+    A proxy may find another end of such a request than the server behind it, and the bytes in between would
+    become a request. Requests that the strict protocol has checked are passed on.
 
     Parameters
     ----------
@@ -49,19 +49,19 @@ def _is_ambiguous(scope: MutableMapping[str, Any], headers: list[tuple[bytes, by
     values: dict[bytes, list[bytes]] = {}
     for name, value in headers:
         values.setdefault(name, []).append(value.lower())
-    hosts, codings = len(values.get(b"host", ())), values.get(b"transfer-encoding", [])
-    lengths = values.get(b"content-length", [])
     size = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
     size += sum(len(name) + len(value) for name, value in headers)
     if size > _MAX_HEAD_BYTES or scope["method"] == "CONNECT":
         return True
+    version, n_hosts = scope["http_version"], len(values.get(b"host", ()))
     # Requests of HTTP/2 and HTTP/3 have frames.
-    version = scope["http_version"]
-    return version not in ("2", "3") and (
-        version not in ("1.0", "1.1")
-        or hosts > 1
-        or (hosts == 0 and version == "1.1")
-        or len(lengths) > 1
-        or (codings != [] and (codings != [b"chunked"] or lengths != [] or version == "1.0"))
-        or (b"upgrade" in values and (codings != [] or lengths not in ([], [b"0"])))
-    )
+    if version in ("2", "3"):
+        return False
+    codings, lengths = values.get(b"transfer-encoding", []), values.get(b"content-length", [])
+    if version == "1.1":
+        is_valid = n_hosts == 1 and (not codings or (codings == [b"chunked"] and not lengths))
+    else:
+        # Granian's name of HTTP/1.0 is 1.
+        is_valid = version in ("1.0", "1") and n_hosts <= 1 and not codings
+    has_body = bool(codings) or lengths not in ([], [b"0"])
+    return not is_valid or len(lengths) > 1 or (b"upgrade" in values and has_body)

@@ -25,7 +25,7 @@ STALL_TIMEOUT_SECONDS = 30.0
 _SHUTDOWN_STALL_SECONDS = 2.0
 # Of the rest of a body after the response: a client that is still sending would lose the response otherwise.
 _LINGER_SECONDS = 2.0
-# Of a head, and of the chunk headers and trailers of a request together.
+# Of a head, and of the chunk headers and trailers of a request; up to two parsed parts more are accepted.
 _MAX_HEAD_BYTES = 1 << 16
 _MAX_HEADERS = 4096
 # Of a body that waits for the application; reading pauses beyond it.
