@@ -39,34 +39,30 @@ class Exchange:
         expect = dict(scope["headers"]).get(b"expect", b"").lower()
         self._expects_continue = scope["http_version"] == "1.1" and expect == b"100-continue"
         self.unread = bytearray()
-        self.is_request_complete = False
-        self._is_request_read = False
+        self.is_request_complete = self._is_request_read = False
         self._is_disconnected = False
-        # Set when more of the request arrives, and at the end of the exchange.
-        self._progress = asyncio.Event()
         # Kept until a part of the body follows.
         self._start: MutableMapping[str, Any] | None = None
         self._is_chunked = self._is_bodiless = False
         # Of the response's body, by its content-length.
         self._unsent_bytes: int | None = None
-        self.has_response_started = False
-        self.is_response_complete = False
+        self.has_response_started = self.is_response_complete = False
 
     def add_body(self, part: bytes) -> None:
         """Add a part of the request's body; it is dropped if the response is complete."""
         if not self.is_response_complete:
             self.unread += part
-            self._progress.set()
+            self._connection.progress.set()
 
     def complete_request(self) -> None:
         """End the request's body."""
         self.is_request_complete = True
-        self._progress.set()
+        self._connection.progress.set()
 
     def disconnect(self) -> None:
         """Drop the rest of the response: the client disconnected."""
         self._is_disconnected = True
-        self._progress.set()
+        self._connection.progress.set()
 
     @property
     def _is_over(self) -> bool:
@@ -102,13 +98,14 @@ class Exchange:
                 body = bytes(self.unread)
                 self.unread.clear()
                 self._is_request_read = self.is_request_complete
-                self._connection.update_reading()
+                if not self.is_request_complete:
+                    self._connection.update_reading()
                 return {"type": "http.request", "body": body, "more_body": not self._is_request_read}
             if self._expects_continue and not self.has_response_started:
                 self._expects_continue = False
                 self._connection.write(_CONTINUE)
-            self._progress.clear()
-            await self._progress.wait()
+            self._connection.progress.clear()
+            await self._connection.progress.wait()
         return {"type": "http.disconnect"}
 
     async def _send(self, message: MutableMapping[str, Any]) -> None:
@@ -116,6 +113,8 @@ class Exchange:
         if not self._connection.writable.is_set():
             await self._connection.writable.wait()
         if self._is_disconnected:
+            # An application that sends for ever must not block the others.
+            await asyncio.sleep(0)
             return
         kind = message["type"]
         if kind == "http.response.start" and self._start is None:
@@ -141,7 +140,7 @@ class Exchange:
         if not more_body:
             self.is_response_complete = True
             self.unread.clear()
-            self._progress.set()
+            self._connection.progress.set()
             self._connection.finish(self)
 
     def _encode_head(self, body_size: int, *, more_body: bool) -> bytes:

@@ -72,12 +72,13 @@ class StrictHttpProtocol(asyncio.Protocol):
         self._is_input_ended = False
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
-        self._is_in_head = False
+        self._is_in_head = self._is_upgrade = False
         # Received for the current request besides its body.
         self._excess_bytes = 0
-        self._is_upgrade = False
         # Of the body after an upgrade that are not received yet.
         self._raw_body_bytes = 0
+        # Set when more of a request arrives, and at the end of an exchange.
+        self.progress = asyncio.Event()
         # Unless the client has to read first.
         self.writable = asyncio.Event()
         self.writable.set()
