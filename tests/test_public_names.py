@@ -29,7 +29,11 @@ PACKAGES = [
         )
     ),
 ]
-PUBLIC_WITHOUT_EXPORTS = {"banditrank.errors", "banditrank.policies.schedules"}
+PUBLIC_WITHOUT_EXPORTS = {
+    "banditrank.errors",
+    "banditrank.policies.schedules",
+    "banditrank.service.strict_http",
+}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
