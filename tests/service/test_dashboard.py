@@ -35,7 +35,7 @@ def _fast_streams(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dashboard_routes, name, getattr(dashboard_routes, name) / 10)
     monkeypatch.setattr(dashboard_cache, "_MAX_SERIES_AGE_SECONDS", 0.09)
     monkeypatch.setattr(dashboard_cache, "_ESTIMATES_WAIT_SECONDS", MAX_WAIT_SECONDS)
-    monkeypatch.setattr(strict_http.protocol, "_SHUTDOWN_STALL_SECONDS", 0.2)
+    monkeypatch.setattr(strict_http._protocol, "_SHUTDOWN_STALL_SECONDS", 0.2)
 
 
 @pytest.fixture
