@@ -30,6 +30,7 @@ _MAX_HEAD_BYTES = 1 << 16
 _MAX_HEADERS = 4096
 # Of a body that waits for the application; reading pauses beyond it.
 _MAX_UNREAD_BYTES = 1 << 16
+_MAX_UNWRITTEN_BYTES = 1 << 16
 # At once: bounds the number of pipelined requests in memory.
 _MAX_PARSED_BYTES = 1 << 12
 # A client that reads less of its response within the stall timeout has stalled.
@@ -79,6 +80,7 @@ class StrictHttpProtocol(asyncio.Protocol):
         self._raw_body_bytes = 0
         # Set when more of a request arrives, and at the end of an exchange.
         self.progress = asyncio.Event()
+        self._unwritten = b""
         # Unless the client has to read first.
         self.writable = asyncio.Event()
         self.writable.set()
@@ -118,6 +120,7 @@ class StrictHttpProtocol(asyncio.Protocol):
     def close(self) -> None:
         """Close the connection after the written data is read, or after the stall timeout."""
         self._disconnect()
+        self._flush()
         self._transport.close()
         if self._stall_timer is None:
             self._check_stall()
@@ -300,8 +303,16 @@ class StrictHttpProtocol(asyncio.Protocol):
             self.update_reading()
 
     def write(self, data: bytes) -> None:
-        """Write a part of a response."""
-        if not self._transport.is_closing():
+        """Write a part of a response, with those of other connections: each write may wake the client."""
+        if not self._unwritten:
+            self._loop.call_soon(self._flush)
+        self._unwritten += data
+        if len(self._unwritten) > _MAX_UNWRITTEN_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        data, self._unwritten = self._unwritten, b""
+        if data and not self._transport.is_closing():
             self._transport.write(data)
 
     def pause_writing(self) -> None:
