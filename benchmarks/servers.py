@@ -19,7 +19,7 @@ def measure_servers() -> Iterator[dict[str, float]]:
     """Measure throughput, and latency at half of that of strict_http, of each server, taking turns."""
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         ports = {
-            f"{http}": stack.enter_context(
+            http: stack.enter_context(
                 our_service(Path(directory) / f"{http}.db", surface(20, 4), options=["--http", http])
             )
             for http in ("strict", "uvicorn")

@@ -27,9 +27,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
+from banditrank.engine._engine import Engine
 from banditrank.errors import InvalidInputError
 from banditrank.service import Settings, create_app, lifespan
-from banditrank.service._service import Service
 
 MAX_WAIT_SECONDS = 300.0
 ADS = {"name": "ads", "items": ["ad 1", "ad-3"], "n_positions": 2}
@@ -162,7 +162,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("a mistake")
 
-    monkeypatch.setattr(Service, "loaded_surface", fail)
+    monkeypatch.setattr(Engine, "loaded", fail)
 
 
 def test_spans_of_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:

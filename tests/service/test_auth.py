@@ -36,8 +36,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
         yield clock
 
 
-def bearer(key: str) -> str:
-    return f"Bearer {key}"
+def bearer(key: str) -> bytes:
+    return f"Bearer {key}".encode()
 
 
 def loaded(store: MemoryStore) -> Authenticator:
@@ -106,7 +106,7 @@ def test_a_scoped_key_is_refused_where_no_surface_is_named() -> None:
 
 
 def test_anonymous_callers_have_all_rights_without_keys() -> None:
-    principal = Authenticator(always_required=False).authenticate(None)
+    principal = Authenticator(always_required=False).authenticate(b"")
     assert principal.key_id is None
     principal.check("administer", "home")
     principal.check("administer")

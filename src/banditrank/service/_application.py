@@ -26,11 +26,10 @@ from banditrank.service._http_errors import (
     WRONG_METHOD,
     HttpError,
     error_response,
-    is_internal,
 )
 from banditrank.service._middleware import RequestMonitor
 from banditrank.service._request_guard import RequestGuard
-from banditrank.service._requests import JsonResponse, request_id
+from banditrank.service._requests import JsonResponse, info_of
 from banditrank.service._routing import Route
 from banditrank.service._service import Service
 from banditrank.service._settings import Settings
@@ -52,13 +51,14 @@ def create_app(settings: Settings | None = None) -> Starlette:
     """Return the service as an ASGI application.
 
     Any ASGI server runs it, and FastAPI and Starlette mount it under a prefix, if their lifespan contains its
-    own: see `lifespan`.
+    own: see `lifespan`. Its lifespan opens the store, and raises the store's errors. Logging is the host's.
 
     Parameters
     ----------
     settings
-        Settings of the service; the defaults without them. ``host``, ``port``, ``workers`` and ``http`` are
-        those of ``banditrank serve``; but ``host`` decides if API keys are required.
+        Settings of the service; the defaults without them. Environment variables are not read, and files by
+        `Settings.from_file` only. ``port``, ``workers`` and ``http`` have no effect, and ``host`` decides if
+        API keys are required: they are, unless it is a loopback address.
 
     Examples
     --------
@@ -71,7 +71,19 @@ def create_app(settings: Settings | None = None) -> Starlette:
 
 
 def lifespan(*applications: Starlette) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """Return a lifespan for the application that mounts these ones: servers send theirs to it only.
+    """Return the lifespan of an application that mounts services: servers start that application only.
+
+    An application with a lifespan of its own enters it there: ``async with lifespan(ranking)(host): yield``.
+
+    Parameters
+    ----------
+    *applications
+        Services, from `create_app`.
+
+    Returns
+    -------
+    callable
+        Takes the host application, and returns an asynchronous context manager.
 
     Examples
     --------
@@ -110,15 +122,14 @@ def application_of(service: Service) -> Starlette:
         lifespan=run,
     )
     application.router.redirect_slashes = False
-    application.state.service = service
     return application
 
 
 def _exception_handlers(service: Service) -> dict[Any, ExceptionHandler]:
     async def handle_error(request: StarletteRequest, error: Exception) -> JsonResponse:
-        if is_internal(error):
-            service.log_failure(request.scope["state"]["operation"], request_id(request), error)
-        return error_response(error, request_id(request))
+        info = info_of(request.scope)
+        service.log_failure(info, error)
+        return error_response(error, info.id)
 
     async def handle_not_found(request: StarletteRequest, _: Exception) -> JsonResponse:
         detail = "no such path; the API is at /v1, its reference at /docs"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from banditrank.engine._api_keys import RIGHTS, Right, verify_key
 from banditrank.service._http_errors import NO_KEY, NO_RIGHT, HttpError
-from banditrank.service._requests import JsonResponse, Request
+from banditrank.service._requests import JsonResponse, Request, info_of
 from banditrank.service._routing import Route
 from banditrank.service._schemas import AccessResponse
 
@@ -133,21 +133,21 @@ class Authenticator:
         now_ms = time.time_ns() // 1_000_000
         return self.is_required and not any(key.is_valid(now_ms) for key in self._keys.values())
 
-    def find(self, authorization: str | None) -> Principal | None:
+    def find(self, authorization: bytes) -> Principal | None:
         """Return the caller, or None if a key is required and the request has no valid one.
 
         A revoked key is invalid from the next call of `load`, an expired one at once.
         """
         if not self.is_required:
             return ANONYMOUS
-        scheme, _, key = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer":
+        scheme, _, key = authorization.partition(b" ")
+        if scheme.lower() != b"bearer":
             return None
-        record = verify_key(key, self._keys)
+        record = verify_key(key.decode("latin-1"), self._keys)
         return None if record is None else self._principals[record.id]
 
-    def authenticate(self, authorization: str | None) -> Principal:
-        """Return the caller, given the ``Authorization`` header of its request.
+    def authenticate(self, authorization: bytes) -> Principal:
+        """Return the caller, given the ``Authorization`` header of its request, which may be empty.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class Authenticator:
 async def _access(request: Request) -> JsonResponse:
     """Return the rights of the caller, so that pages can hide what it may not do."""
     authenticator = request.service.authenticator
-    principal = authenticator.find(request.headers.get("authorization"))
+    principal = authenticator.find(info_of(request.scope).headers.get(b"authorization", b""))
     access = AccessResponse(authenticator.is_required, [])
     if principal is not None:
         access.rights = list(principal.rights)

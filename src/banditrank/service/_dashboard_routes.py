@@ -12,7 +12,7 @@ from banditrank.engine._surface_runtime import SurfaceRuntime
 from banditrank.errors import InvalidInputError
 from banditrank.service._dashboard_cache import DashboardCache
 from banditrank.service._http_errors import TOO_MANY_STREAMS, UNKNOWN_SURFACE
-from banditrank.service._requests import JsonResponse, Request, conditional
+from banditrank.service._requests import JsonResponse, Request, info_of, make_conditional
 from banditrank.service._routing import Parameter, Route
 
 STATE_SECONDS = 2.0
@@ -49,7 +49,7 @@ def _parse_since(request: Request) -> float | None:
 
 async def _dashboard(request: Request) -> Response:
     dashboard = await request.service.dashboard_cache.dashboard(await request.surface())
-    return conditional(request, JsonResponse(dashboard.body), dashboard.etag)
+    return make_conditional(request, JsonResponse(dashboard.body), dashboard.etag)
 
 
 async def _series(request: Request) -> JsonResponse:
@@ -105,7 +105,7 @@ async def _event_stream(runtime: SurfaceRuntime, request: Request) -> AsyncItera
 
 def _may_read(runtime: SurfaceRuntime, request: Request) -> bool:
     """Return whether the key of a stream is still valid for its surface."""
-    principal = request.service.authenticator.find(request.headers.get("authorization"))
+    principal = request.service.authenticator.find(info_of(request.scope).headers.get(b"authorization", b""))
     return principal is not None and "read" in principal.rights and principal.covers(runtime.surface.name)
 
 

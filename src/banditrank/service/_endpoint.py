@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import msgspec
-from starlette import convertors, routing
+from starlette import convertors
 from starlette.middleware import Middleware
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banditrank.service._auth import ANONYMOUS, Principal
@@ -22,8 +23,8 @@ from banditrank.service._http_errors import (
     WRONG_CONTENT_TYPE,
     HttpError,
 )
-from banditrank.service._middleware import StreamLimits
-from banditrank.service._requests import Request
+from banditrank.service._middleware import CancelOnDisconnect, StreamLimits
+from banditrank.service._requests import Request, RequestInfo, info_of
 from banditrank.service._routing import Route
 from banditrank.service._settings import Settings
 
@@ -35,15 +36,16 @@ _MAX_LENGTH_DIGITS = 18
 _SEGMENT = "percent_encoded_segment"
 
 
-def starlette_route(route: Route, service: "Service") -> routing.Route:
+def starlette_route(route: Route, service: "Service") -> StarletteRoute:
     """Return a route of a service as Starlette takes it."""
-    stream_limits = [Middleware(StreamLimits, service)] if route.events else []
-    return routing.Route(
+    middleware = [Middleware(StreamLimits, service)] if route.events else []
+    middleware += [Middleware(CancelOnDisconnect)] if route.is_cancellable else []
+    return StarletteRoute(
         re.sub(r"{(\w+)}", rf"{{\1:{_SEGMENT}}}", route.path),
         Endpoint(route, service),
         methods=[route.method],
         name=route.operation_id,
-        middleware=[*stream_limits, *route.middleware],
+        middleware=middleware,
     )
 
 
@@ -59,32 +61,37 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        route, request = self._route, Request(scope, receive, send)
-        scope["state"]["operation"] = route.operation_id
+        info, request = info_of(scope), Request(scope, receive, send)
+        info.operation_id = self._route.operation_id
         request.service = self._service
-        request.principal = self._authorize(request)
+        request.principal = self._authorize(info, scope["path_params"])
         if self._decoder is not None:
-            body = await _read_body(dict(scope["headers"]), receive, self._service.settings)
+            body = await _read_body(info.headers, receive, self._service.settings)
             request.content = _decode(self._decoder, body)
-        response = await route.handler(request)
+        response = await self._route.handler(request)
         if scope["method"] == "HEAD" and isinstance(response, StreamingResponse):
             # Its body may never end.
-            response = Response(headers=response.headers)
+            response = _without_body(response)
         await response(scope, receive, send)
 
-    def _authorize(self, request: Request) -> Principal:
+    def _authorize(self, info: RequestInfo, path_params: Mapping[str, str]) -> Principal:
         """Return the caller, or raise a 401 or 403."""
         right = self._route.right
         if right is None:
             return ANONYMOUS
-        authenticator, principal = self._service.authenticator, ANONYMOUS
-        if authenticator.is_required:
-            principal = authenticator.authenticate(request.headers.get("authorization"))
+        principal = self._service.authenticator.authenticate(info.headers.get(b"authorization", b""))
         if self._route.scope == "handler":
             principal.check_right(right)
         else:
-            principal.check(right, request.path_params.get("surface"))
+            principal.check(right, path_params.get("surface"))
         return principal
+
+
+def _without_body(response: Response) -> Response:
+    without = Response(status_code=response.status_code, headers=response.headers)
+    # The length of the body is not known.
+    del without.headers["content-length"]
+    return without
 
 
 async def _read_body(headers: Mapping[bytes, bytes], receive: Receive, settings: Settings) -> bytearray:
@@ -172,6 +179,8 @@ class PercentEncodedPaths:
             raw_path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
             if b"%" in raw_path:
                 root_path = scope.get("root_path", "")
-                path = raw_path.partition(b"?")[0].decode("latin-1").removeprefix(quote(root_path))
-                scope = {**scope, "path": root_path + path}
+                # Counted, because a client may encode a prefix in several ways.
+                segments = raw_path.partition(b"?")[0].decode("latin-1").split("/")
+                path = "/".join(segments[root_path.count("/") + 1 :])
+                scope = {**scope, "path": f"{root_path}/{path}"}
         await self._app(scope, receive, send)

@@ -6,13 +6,13 @@ service therefore accepts only loopback hosts.
 """
 
 import re
-from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banditrank.service._http_errors import WRONG_HOST, HttpError, error_response
+from banditrank.service._requests import info_of
 
 if TYPE_CHECKING:
     from banditrank.service._service import Service
@@ -50,21 +50,14 @@ class HostCheck:
         """Handle a request."""
         if scope["type"] == "http" and not self._service.authenticator.is_required:
             try:
-                self.check(scope["headers"])
+                self._check(info_of(scope).headers.get(b"host"))
             except HttpError as error:
-                await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+                await error_response(error, info_of(scope).id)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Check the Host header; a request without one does not come from a browser and passes.
-
-        Raises
-        ------
-        HttpError
-            A 421 if the host is not a loopback one.
-        """
-        value = next((value for name, value in headers if name == b"host"), None)
+    def _check(self, value: bytes | None) -> None:
+        """Check the Host header; a request without one does not come from a browser and passes."""
         if value is None or value in self._accepted:
             return
         host = value.decode("latin-1")

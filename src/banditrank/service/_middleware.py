@@ -1,10 +1,11 @@
 """Middleware of the application: what is measured and limited of requests and streams."""
 
 import asyncio
+import logging
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from banditrank.service._http_errors import (
     HttpError,
     error_response,
 )
+from banditrank.service._requests import RequestInfo, info_of, note_info
 
 if TYPE_CHECKING:
     from banditrank.service._service import Service
@@ -27,13 +29,15 @@ _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _CLOSE = (b"connection", b"close")
 
+logger = logging.getLogger("banditrank.service")
+
 
 class RequestMonitor:
     """Gives each request an id, counts and logs it, and completes the headers of its response.
 
     A response is not cached unless it says otherwise. While a worker drains, each response closes its
-    connection. An error that nothing else handles is a 500, and is raised again for the server's log and for
-    middleware around the application.
+    connection. An error that nothing else handles is a 500. It is raised again for middleware around the
+    application, so that servers log it a second time, without the request id.
     """
 
     def __init__(self, app: ASGIApp, service: "Service") -> None:
@@ -49,10 +53,10 @@ class RequestMonitor:
         service, start = self._service, time.perf_counter()
         if not service.is_running:
             raise RuntimeError("the service does not run: the host's lifespan must contain its own")
-        state = scope.setdefault("state", {})
-        request_id = self._request_ids.for_request(scope["headers"])
-        state["request_id"], state["operation"] = request_id.decode("ascii"), "none"
-
+        headers = dict(scope["headers"])
+        request_id = self._request_ids.for_request(headers)
+        info = RequestInfo(request_id.decode("ascii"), headers)
+        note_info(scope, info)
         has_started = False
 
         # Recorded when the response starts: a stream may be open for hours.
@@ -60,22 +64,21 @@ class RequestMonitor:
             nonlocal has_started
             if message["type"] == "http.response.start":
                 has_started = True
-                seconds = time.perf_counter() - start
-                service.record_request(state["operation"], state["request_id"], message["status"], seconds)
-                headers = [*message.get("headers", ()), (_REQUEST_ID, request_id), _NO_SNIFF]
-                if b"cache-control" not in dict(headers):
-                    headers.append(_NO_STORE)
+                service.record_request(info, message["status"], time.perf_counter() - start)
+                added = [(_REQUEST_ID, request_id), _NO_SNIFF]
+                if b"cache-control" not in dict(message["headers"]):
+                    added.append(_NO_STORE)
                 if service.is_draining:
-                    headers.append(_CLOSE)
-                message = {**message, "headers": headers}
+                    added.append(_CLOSE)
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         try:
             await self._app(scope, receive, send_response)
         except Exception as error:
-            service.log_failure(state["operation"], state["request_id"], error)
+            service.log_failure(info, error)
             if not has_started:
-                await error_response(error, state["request_id"])(scope, receive, send_response)
+                await error_response(error, info.id)(scope, receive, send_response)
             raise
 
 
@@ -90,9 +93,9 @@ class RequestIds:
     Examples
     --------
     >>> ids = RequestIds(b"4f0c")
-    >>> ids.for_request([]), ids.for_request([])
+    >>> ids.for_request({}), ids.for_request({})
     (b'4f0c-1', b'4f0c-2')
-    >>> ids.for_request([(b"x-request-id", b"proxy-7")]), ids.for_request([(b"x-request-id", b"a b")])
+    >>> ids.for_request({b"x-request-id": b"proxy-7"}), ids.for_request({b"x-request-id": b"a b"})
     (b'proxy-7', b'4f0c-3')
     """
 
@@ -100,11 +103,11 @@ class RequestIds:
         self._prefix = secrets.token_hex(4).encode() if prefix is None else prefix
         self._numbers = count(1)
 
-    def for_request(self, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    def for_request(self, headers: Mapping[bytes, bytes]) -> bytes:
         """Return the id that the client sent if it is valid, or a new one."""
-        for name, value in headers:
-            if name == _REQUEST_ID and _REQUEST_ID_PATTERN.fullmatch(value):
-                return value
+        sent = headers.get(_REQUEST_ID)
+        if sent is not None and _REQUEST_ID_PATTERN.fullmatch(sent):
+            return sent
         return b"%b-%x" % (self._prefix, next(self._numbers))
 
 
@@ -157,8 +160,14 @@ class StreamLimits:
         if service.n_open_streams >= settings.max_streams:
             raise HttpError(TOO_MANY_STREAMS, f"the maximum of {settings.max_streams} streams is open")
         service.n_open_streams += 1
+        timeout = asyncio.timeout(settings.max_stream_seconds + _STREAM_STALL_SECONDS)
         try:
-            async with asyncio.timeout(settings.max_stream_seconds + _STREAM_STALL_SECONDS):
+            async with timeout:
                 await self._app(scope, receive, send)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            # The server closes the connection, as the response is incomplete.
+            logger.info("stream aborted", extra={"request_id": info_of(scope).id})
         finally:
             service.n_open_streams -= 1

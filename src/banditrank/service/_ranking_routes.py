@@ -17,7 +17,7 @@ from banditrank.service._http_errors import (
     UNKNOWN_SURFACE,
     problem_details,
 )
-from banditrank.service._requests import JsonResponse, Request
+from banditrank.service._requests import JsonResponse, Request, info_of
 from banditrank.service._routing import Route
 from banditrank.service._schemas import (
     BatchRanking,
@@ -136,7 +136,7 @@ async def _feedback_batch(request: Request) -> JsonResponse:
     failures = {str(each): each for each in results if isinstance(each, Exception)}
     # One log line per message.
     for failure in failures.values():
-        request.service.log_failure("feedbackBatch", request.id, failure)
+        request.service.log_failure(info_of(request.scope), failure)
     return JsonResponse(
         FeedbackBatchResponse(
             [_feedback_result(each, number, request.id) for number, each in enumerate(results)]

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from starlette.middleware import Middleware
 
 from banditrank.dashboard._estimates_report import EstimatesReport, report_estimates
 from banditrank.dashboard._explain import Explanation, explain
@@ -13,7 +12,6 @@ from banditrank.engine._experiment_results import ExperimentResults
 from banditrank.errors import InvalidInputError
 from banditrank.estimators._intervals import MAX_LEVEL, MIN_LEVEL
 from banditrank.service._http_errors import NO_EXPERIMENT, PRUNED, UNKNOWN_RANKING, UNKNOWN_SURFACE
-from banditrank.service._middleware import CancelOnDisconnect
 from banditrank.service._requests import JsonResponse, Request
 from banditrank.service._routing import Parameter, Route
 
@@ -73,7 +71,7 @@ ROUTES = (
         _estimates,
         response_schema=EstimatesReport,
         errors=(UNKNOWN_SURFACE,),
-        middleware=(Middleware(CancelOnDisconnect),),
+        is_cancellable=True,
         query=(_LEVEL,),
     ),
     Route(
@@ -85,7 +83,7 @@ ROUTES = (
         _equality,
         response_schema=TreatmentReport,
         errors=(UNKNOWN_SURFACE,),
-        middleware=(Middleware(CancelOnDisconnect),),
+        is_cancellable=True,
     ),
     Route(
         "GET",
@@ -96,7 +94,7 @@ ROUTES = (
         _experiment,
         response_schema=ExperimentResults,
         errors=(UNKNOWN_SURFACE, NO_EXPERIMENT),
-        middleware=(Middleware(CancelOnDisconnect),),
+        is_cancellable=True,
     ),
     Route(
         "GET",
@@ -108,6 +106,6 @@ ROUTES = (
         response_schema=Explanation,
         errors=(UNKNOWN_RANKING, PRUNED),
         scope="handler",
-        middleware=(Middleware(CancelOnDisconnect),),
+        is_cancellable=True,
     ),
 )

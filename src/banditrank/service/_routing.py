@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from starlette.middleware import Middleware
 from starlette.responses import Response
 
 from banditrank.engine._api_keys import Right
@@ -66,8 +65,8 @@ class Route:
     scope
         ``path`` if the key must cover the surface in the path, or all surfaces if the path has none;
         ``handler`` if the handler checks which surfaces the key must cover.
-    middleware
-        Middleware of this route.
+    is_cancellable
+        Whether the handler is cancelled when the client disconnects.
     """
 
     method: str
@@ -85,4 +84,4 @@ class Route:
     events: Mapping[str, Any] = field(default_factory=dict)
     has_etag: bool = False
     scope: Literal["path", "handler"] = "path"
-    middleware: tuple[Middleware, ...] = ()
+    is_cancellable: bool = False

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 
 import uvicorn
 
@@ -49,14 +50,21 @@ def serve(settings: Settings) -> None:
     """
     # To raise an error before workers start.
     settings.open_store().close()
-    bound = bind(settings)
+    with bind(settings) as bound:
+        _serve(settings, bound)
+
+
+def _serve(settings: Settings, bound: socket.socket) -> None:
     configure_json_logging()
     host, port = bound.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     logger.info("service listening", extra={"address": address})
     if settings.workers == 1:
         configure_process()
-        Server(Service(settings, owns_process=True)).run(sockets=[bound])
+        server = Server(Service(settings, owns_process=True))
+        # There is no other process that could take over.
+        signal.signal(signal.SIGHUP, server.handle_exit)
+        server.run(sockets=[bound])
     else:
         with TemporaryDirectory(prefix="banditrank-") as directory:
             # Settings are pickled: a password in the address of the store is in no environment.
@@ -143,9 +151,13 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End event streams, finish requests in progress, and close all connections."""
         self._service.stopping.set()
-        if self._service.owns_process:
-            _kill_later()
         await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at a signal, also before the service has started."""
+        if self._service.owns_process and not self.should_exit:
+            _kill_later()
+        super().handle_exit(sig, frame)
 
 
 def _kill_later() -> None:

@@ -25,7 +25,7 @@ from banditrank.service._http_errors import UNKNOWN_SURFACE, HttpError, is_inter
 from banditrank.service._metrics import Metrics
 from banditrank.service._periodic import run_periodically
 from banditrank.service._process_memory import TRIM_SECONDS, freeze_objects, trim_heap
-from banditrank.service._requests import Request
+from banditrank.service._requests import Request, RequestInfo
 from banditrank.service._settings import Settings
 from banditrank.service._thread_pools import ThreadPools
 from banditrank.service._worker_metrics import SHARE_INTERVAL_SECONDS
@@ -78,6 +78,7 @@ class Service:
     dashboard_cache: DashboardCache
     readiness: ReadinessCheck
     pools: ThreadPools
+    stopping: asyncio.Event
     loop: asyncio.AbstractEventLoop
 
     def __init__(
@@ -96,7 +97,6 @@ class Service:
         self._loads_in_background = loads_in_background
         self._frozen_surfaces: set[int] | None = None
         self.authenticator = Authenticator(always_required=settings.keys_required)
-        self.stopping = asyncio.Event()
         self.n_open_streams = 0
         self.is_draining = False
         self.is_running = False
@@ -143,8 +143,8 @@ class Service:
                 loads_in_background=self._loads_in_background,
             )
         )
-        self.metrics = Metrics(self.engine, self._metrics_directory)
         stack.push_async_callback(self._close_engine)
+        self.metrics = Metrics(self.engine, self._metrics_directory)
         await self.pools.control.run(self.engine.wait_until_loaded, _LOAD_SECONDS)
         self.health_monitor = HealthMonitor(self.engine, self.metrics)
         self.dashboard_cache = DashboardCache(
@@ -157,8 +157,9 @@ class Service:
     async def _close_engine(self) -> None:
         """Commit all pending events."""
         await asyncio.to_thread(self.engine.close)
-        with contextlib.suppress(OSError):
-            await self._share_metrics()
+        if self._metrics_directory is not None:
+            with contextlib.suppress(OSError):
+                await self._share_metrics()
 
     def _deliver(self, calls: Sequence[tuple[CommitCallback, CommitOutcome]]) -> None:
         """Run commit callbacks in the event loop, one group at a time."""
@@ -167,10 +168,6 @@ class Service:
             self.loop.call_soon_threadsafe(run_callbacks, calls)
 
     # Surfaces
-
-    def loaded_surface(self, name: str) -> SurfaceRuntime | None:
-        """Return a surface if it is loaded, without reading the store."""
-        return self.engine.loaded(name)
 
     async def surface(self, name: str) -> SurfaceRuntime:
         """Return a surface.
@@ -182,7 +179,7 @@ class Service:
         CompilingError
             If it is not loaded yet, because code is being compiled.
         """
-        runtime = self.loaded_surface(name)
+        runtime = self.engine.loaded(name)
         if runtime is not None:
             return runtime
         if re.fullmatch(SURFACE_NAME, name):
@@ -195,17 +192,17 @@ class Service:
 
     # Metrics and the log
 
-    def record_request(self, operation_id: str, request_id: str, status: int, seconds: float) -> None:
+    def record_request(self, info: RequestInfo, status: int, seconds: float) -> None:
         """Count a request, and log it if all requests are logged."""
-        self.metrics.record_request(operation_id, status, seconds)
+        self.metrics.record_request(info.operation_id, status, seconds)
         if self.settings.log_requests:
-            fields = {"request_id": request_id, "operation": operation_id, "status": status}
+            fields = {"request_id": info.id, "operation": info.operation_id, "status": status}
             logger.info("request", extra={**fields, "milliseconds": round(seconds * 1e3, 2)})
 
-    def log_failure(self, operation_id: str, request_id: str, error: Exception) -> None:
+    def log_failure(self, info: RequestInfo, error: Exception) -> None:
         """Log an error whose message is not sent to the client."""
         if is_internal(error):
-            fields = {"request_id": request_id, "operation": operation_id}
+            fields = {"request_id": info.id, "operation": info.operation_id}
             log_failure(logger, logging.ERROR, "request failed", error, **fields)
 
     def log_action(self, request: Request, action: str, **fields: object) -> None:
