@@ -99,17 +99,22 @@ class AsyncRanker:
         InvalidInputError, StoreError
             As for `Ranker`.
         """
+        opened: _OpenRanker | None = None
+
+        def open_unless_open() -> None:
+            nonlocal opened
+            with self._opening:
+                if self._opened is None or self._opened.is_closed:
+                    self._opened = opened = _OpenRanker(self._create())
+
         try:
-            await _run_to_end(self._open)
+            await _run_to_end(open_unless_open)
         except asyncio.CancelledError:
-            await self.close()
+            # Not if another task has opened it.
+            if opened is not None:
+                await self.close()
             raise
         return self
-
-    def _open(self) -> None:
-        with self._opening:
-            if self._opened is None or self._opened.is_closed:
-                self._opened = _OpenRanker(self._create())
 
     async def close(self) -> None:
         """Commit what is queued, and stop, as `Ranker.close`."""

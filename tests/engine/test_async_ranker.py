@@ -398,7 +398,7 @@ def test_a_closed_ranker_opens_again_in_another_event_loop() -> None:
 
     async def play() -> int:
         async with ranker:
-            await ranker.feedback((await ranker.rank("new")).id)
+            await ranker.feedback((await ranker.rank(TYPES[0])).id)
             return int((await ranker.counts()).rounds)
 
     assert [asyncio.run(play()) for _ in range(3)] == [1, 2, 3]
@@ -493,3 +493,15 @@ def test_an_open_ranker_cannot_be_pickled_as_a_ranker_cannot() -> None:
             assert str(received.value) == str(caught.value)
 
     asyncio.run(play())
+
+
+def test_a_cancelled_second_opening_leaves_the_ranker_open() -> None:
+    async def visit() -> str:
+        async with AsyncRanker(a_surface()) as ranker:
+            again = asyncio.create_task(ranker.open())
+            await asyncio.sleep(0)
+            again.cancel()
+            await asyncio.gather(again, return_exceptions=True)
+            return await ranker.feedback((await ranker.rank(TYPES[0])).id)
+
+    assert asyncio.run(visit()) == "counted"

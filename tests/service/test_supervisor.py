@@ -160,14 +160,18 @@ def test_workers_that_ignore_sigterm_are_killed(start: Start, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "error"),
-    [("fail", "the store cannot be opened"), ("exit", "worker exited with code 4 before it was ready")],
+    ("behaviour", "constants", "error"),
+    [
+        ("fail", {}, "the store cannot be opened"),
+        ("exit", {}, "worker exited with code 4 before it was ready"),
+        ("hold", {"START_TIMEOUT_SECONDS": 0.5}, "worker did not start within 0.5 seconds"),
+    ],
 )
 def test_a_first_start_that_fails_ends_the_service(
-    start: Start, tmp_path: Path, behaviour: str, error: str
+    start: Start, tmp_path: Path, behaviour: str, constants: dict[str, float], error: str
 ) -> None:
     (tmp_path / behaviour).touch()
-    service = start()
+    service = start(**constants)
     service.end()
     assert [record["error"] for record in service.log("error")] == [error]
 
@@ -217,7 +221,7 @@ def test_outdated_workers_that_do_not_drain_are_terminated(start: Start) -> None
     service.set("ignore_drain")
     service.process.send_signal(signal.SIGHUP)
     assert len(service.wait_until_ready(without=outdated)) == 2
-    assert service.pids("worker does not stop") == outdated
+    assert service.pids("worker does not drain") == outdated
 
 
 def test_outdated_workers_serve_while_their_replacements_fail(start: Start) -> None:

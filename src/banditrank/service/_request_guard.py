@@ -1,11 +1,14 @@
 """ASGI middleware that refuses ambiguous requests, for servers without the strict protocol."""
 
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from banditrank.service.strict_http import EXTENSION
 
 _MAX_HEAD_BYTES = 1 << 16
+
+logger = logging.getLogger(__name__)
 
 
 class RequestGuard:
@@ -37,7 +40,8 @@ class RequestGuard:
                 message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
             await send(message)
 
-        if _is_ambiguous(scope, headers):
+        if reason := _refusal_reason(scope, headers):
+            logger.info("request refused", extra={"reason": reason})
             start = {"type": "http.response.start", "status": 400, "headers": [(b"content-length", b"0")]}
             await send_and_close(start)
             await send({"type": "http.response.body"})
@@ -45,23 +49,26 @@ class RequestGuard:
             await self._app({**scope, "headers": headers}, receive, send_and_close if closes else send)
 
 
-def _is_ambiguous(scope: MutableMapping[str, Any], headers: list[tuple[bytes, bytes]]) -> bool:
+def _refusal_reason(scope: MutableMapping[str, Any], headers: list[tuple[bytes, bytes]]) -> str | None:
     values: dict[bytes, list[bytes]] = {}
     for name, value in headers:
         values.setdefault(name, []).append(value.lower())
     size = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
     size += sum(len(name) + len(value) for name, value in headers)
-    if size > _MAX_HEAD_BYTES or scope["method"] == "CONNECT":
-        return True
     version, n_hosts = scope["http_version"], len(values.get(b"host", ()))
-    # Requests of HTTP/2 and HTTP/3 have frames.
-    if version in ("2", "3"):
-        return False
+    n_min_hosts = 1 if version == "1.1" else 0
     codings, lengths = values.get(b"transfer-encoding", []), values.get(b"content-length", [])
-    if version == "1.1":
-        is_valid = n_hosts == 1 and (not codings or (codings == [b"chunked"] and not lengths))
-    else:
-        # Granian's name of HTTP/1.0 is 1.
-        is_valid = version in ("1.0", "1") and n_hosts <= 1 and not codings
+    is_valid_coding = not codings or (version == "1.1" and codings == [b"chunked"] and not lengths)
     has_body = bool(codings) or lengths not in ([], [b"0"])
-    return not is_valid or len(lengths) > 1 or (b"upgrade" in values and has_body)
+    # Requests of HTTP/2 and HTTP/3 have frames; Granian's name of HTTP/1.0 is 1.
+    is_text = version not in ("2", "3")
+    refusals = {
+        "the head is too large": size > _MAX_HEAD_BYTES,
+        "CONNECT is not supported": scope["method"] == "CONNECT",
+        "the HTTP version is not supported": is_text and version not in ("1.1", "1.0", "1"),
+        "a request must have exactly one host": is_text
+        and (n_hosts > 1 or (n_hosts == 0 and version == "1.1")),
+        "the end of the body is ambiguous": is_text and (not is_valid_coding or len(lengths) > 1),
+        "an upgrade with a body is not supported": is_text and b"upgrade" in values and has_body,
+    }
+    return next((reason for reason, is_broken in refusals.items() if is_broken), None)

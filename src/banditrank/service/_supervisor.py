@@ -23,6 +23,8 @@ HEARTBEAT_SECONDS = 0.5
 MAX_MISSED_HEARTBEATS = 20
 # Of processes that SIGSTOP has stopped.
 MAX_MISSED_HEARTBEATS_STOPPED = 4
+# From the first heartbeat of a worker, which it sends when it has imported everything.
+START_TIMEOUT_SECONDS = 120.0
 # Between the request to drain and SIGTERM, and between SIGTERM and SIGKILL.
 DRAIN_TIMEOUT_SECONDS = 15.0
 STOP_TIMEOUT_SECONDS = 8.0
@@ -201,11 +203,13 @@ class Supervisor:
 
     def _on_exit(self, worker: "_Worker", exit_code: int) -> None:
         worker.process.join()
+        worker.process.close()
+        worker.connection.close()
         self._workers.remove(worker)
         fields = {"pid": worker.pid, "exit_code": exit_code, "state": worker.state}
         if worker.state == "starting":
             error = worker.error or f"worker exited with code {exit_code} before it was ready"
-            self._on_failed_start(error, is_killed=exit_code < 0, **fields)
+            self._on_failed_start(error, is_killed=exit_code < 0 and not worker.error, **fields)
         elif worker.state == "ready":
             logger.error("worker died", extra=fields)
         else:
@@ -252,6 +256,8 @@ class _Worker:
             while self.connection.poll():
                 status, error = self.connection.recv()
                 self._n_missed_heartbeats = 0
+                if self.state == "starting" and self._deadline == math.inf:
+                    self._set_state("starting", START_TIMEOUT_SECONDS)
                 if status == "failed":
                     self.error = error
                     self._set_state(self.state, STOP_TIMEOUT_SECONDS)
@@ -281,13 +287,18 @@ class _Worker:
         self._deadline = time.monotonic() + time_limit_seconds
 
     def check_deadline(self) -> None:
-        """Terminate the worker if it does not drain in time; kill it if it does not stop."""
-        if time.monotonic() >= self._deadline:
-            logger.warning("worker does not stop", extra={"pid": self.pid, "state": self.state})
-            if self.state == "draining":
-                self.terminate()
-            else:
-                self.process.kill()
+        """Terminate the worker if it does not drain in time; kill it if it does not start or stop."""
+        if time.monotonic() < self._deadline:
+            return
+        if self.state == "draining":
+            logger.warning("worker does not drain", extra={"pid": self.pid})
+            self.terminate()
+        elif self.state == "starting":
+            self.error = self.error or f"worker did not start within {START_TIMEOUT_SECONDS:g} seconds"
+            self.process.kill()
+        else:
+            logger.warning("worker does not stop", extra={"pid": self.pid})
+            self.process.kill()
 
     def check_heartbeat(self) -> None:
         """Count an interval since the latest heartbeat; kill the worker if there are too many."""
