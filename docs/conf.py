@@ -47,6 +47,7 @@ nitpick_ignore_regex = [
         "asyncio",
         "collections",
         "concurrent",
+        "contextlib",
         "datetime",
         "httpx",
         "matplotlib",
@@ -60,8 +61,10 @@ nitpick_ignore_regex = [
         "polars",
         "pyarrow",
         "ray",
+        "starlette",
         "types",
         "typing",
+        "uvicorn",
     )
 ]
 

@@ -56,7 +56,6 @@ def _refusal_reason(scope: MutableMapping[str, Any], headers: list[tuple[bytes, 
     size = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
     size += sum(len(name) + len(value) for name, value in headers)
     version, n_hosts = scope["http_version"], len(values.get(b"host", ()))
-    n_min_hosts = 1 if version == "1.1" else 0
     codings, lengths = values.get(b"transfer-encoding", []), values.get(b"content-length", [])
     is_valid_coding = not codings or (version == "1.1" and codings == [b"chunked"] and not lengths)
     has_body = bool(codings) or lengths not in ([], [b"0"])
