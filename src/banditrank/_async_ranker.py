@@ -118,7 +118,7 @@ class AsyncRanker:
 
     async def close(self) -> None:
         """Commit what is queued, and stop, as `Ranker.close`."""
-        if self._opened is not None and not self._opened.is_closed:
+        if self._opened is not None:
             self._opened.is_closed = True
             await _run_to_end(self._opened.close)
 
@@ -262,6 +262,7 @@ class _OpenRanker:
         self.is_closed = False
         self.feedback = AsyncFeedback(ranker.submit_feedback, self._current_threads)
         self._threads = _new_threads()
+        self._closing = threading.Lock()
         guard_against_forks(self)
 
     async def run(self, call: Callable[[], R]) -> R:
@@ -270,8 +271,10 @@ class _OpenRanker:
 
     def close(self) -> None:
         """Submit the feedback that waits for a thread, commit what is queued, and stop."""
-        self._threads.shutdown()
-        self.ranker.close()
+        # Closing again waits for the first, and does nothing.
+        with self._closing:
+            self._threads.shutdown()
+            self.ranker.close()
 
     def disable(self) -> None:
         """Replace the threads, which a forked process does not have: the ranker refuses to work there."""

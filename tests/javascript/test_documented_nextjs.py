@@ -146,7 +146,7 @@ def test_a_visit_is_ranked_and_counted(
     click: int, rewards: float, service: tuple[Running, str], tmp_path: Path
 ) -> None:
     running_service, key = service
-    shown = visit(tmp_path, click=click, BANDITRANK_URL=running_service.address, BANDITRANK_API_KEY=key)
+    shown = visit(tmp_path, click=click, RANKING_URL=running_service.address, RANKING_API_KEY=key)
     items = shown["ranking"]["items"]
     assert (shown["ranking"]["isDefault"], shown["n_connections"], shown["root"]) == (False, 1, "html")
     titles = {"ad-1": "The first ad", "ad-2": "The second ad", "ad-3": "The third ad"}
@@ -162,7 +162,7 @@ def test_a_visit_without_a_route_handler_is_counted(service: tuple[Running, str]
     variables = {
         f"{prefix}{name}": value
         for prefix in ("", "NEXT_PUBLIC_")
-        for name, value in {"BANDITRANK_URL": running_service.address, "BANDITRANK_API_KEY": key}.items()
+        for name, value in {"RANKING_URL": running_service.address, "RANKING_API_KEY": key}.items()
     }
     shown = visit(tmp_path, click=0, is_direct=True, **variables)
     assert shown["responses"] == [[f"{running_service.address}/v1/feedback", 200, {"status": "counted"}]]
@@ -176,7 +176,7 @@ def test_the_default_order_is_shown(
     tmp_path: Path,
 ) -> None:
     url = service[0].address if is_refused else f"http://127.0.0.1:{free_port()}"
-    shown = visit(tmp_path, click=0, BANDITRANK_URL=url, BANDITRANK_API_KEY="br_wrong")
+    shown = visit(tmp_path, click=0, RANKING_URL=url, RANKING_API_KEY="br_wrong")
     assert (shown["ranking"]["items"], shown["ranking"]["isDefault"]) == (["ad-1", "ad-2"], True)
     assert shown["ranking"]["error"]["message"]
     assert shown["responses"] == []

@@ -132,7 +132,7 @@ def a_service() -> Iterator[tuple[Running, dict[str, str]]]:
         with running(require_keys=True) as service:
             headers = {"authorization": f"Bearer {administrator}"}
             assert service.ask("POST", "/v1/surfaces", ADS, headers=headers).status_code == 201
-            yield service, {"BANDITRANK_URL": service.address, "BANDITRANK_API_KEY": key}
+            yield service, {"RANKING_URL": service.address, "RANKING_API_KEY": key}
 
 
 def shown_ranking(address: str) -> tuple[str | None, list[str]]:

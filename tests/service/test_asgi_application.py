@@ -141,6 +141,53 @@ def test_it_is_mounted_under_a_prefix(mount: Callable[[Starlette], Any]) -> None
                 assert client.get("/own").text == "state"
 
 
+@pytest.mark.parametrize("prefix", ["/rank", "/my rank", "/r/änk"])
+def test_parameters_may_be_encoded_behind_any_prefix(prefix: str) -> None:
+    ranking = create_app(Settings(store="memory:"))
+    host = Starlette(routes=[Mount(prefix, ranking)], lifespan=lifespan(ranking))
+    with TestClient(host, base_url="http://localhost") as client:
+        assert client.post(f"{prefix}/v1/surfaces", json=ADS).status_code == 201
+        assert client.get(f"{prefix}/v1/surfaces/a%64s").json()["name"] == "ads"
+        assert client.get(f"{prefix}%2fx/v1/surfaces").status_code == 404, "the host sees another path"
+    with TestClient(ranking, base_url="http://localhost", root_path=prefix) as client:
+        assert client.post("/v1/surfaces", json=ADS).status_code == 201
+        assert client.get("/v1/surfaces/a%64s").json()["name"] == "ads"
+
+
+def test_paths_of_a_mounted_service_have_its_prefix() -> None:
+    with TestClient(
+        starlette_host(create_app(Settings(store="memory:"))), base_url="http://localhost"
+    ) as client:
+        assert client.get("/rank/openapi.json").json()["servers"] == [{"url": "/rank"}]
+        assert "the API is at /rank/v1" in client.get("/rank/nowhere").json()["detail"]
+
+
+def test_a_host_keeps_its_state() -> None:
+    async def own(scope: Any, receive: Any, send: Any) -> None:
+        scope["state"] = {"request_id": "own", "operation": "own"}
+        await mounted(scope, receive, send)
+        assert {name: scope["state"][name] for name in ("request_id", "operation")} == dict.fromkeys(
+            ("request_id", "operation"), "own"
+        )
+
+    mounted = create_app(Settings(store="memory:"))
+    host = Starlette(routes=[Mount("/rank", own)], lifespan=lifespan(mounted))
+    with TestClient(host, base_url="http://localhost") as client:
+        assert client.get("/rank/v1/surfaces").status_code == 200
+
+
+def test_a_service_runs_once_at_a_time() -> None:
+    ranking = create_app(Settings(store="memory:"))
+    with (
+        TestClient(ranking, base_url="http://localhost") as client,
+        pytest.raises(RuntimeError, match="the service runs already"),
+        TestClient(ranking),
+    ):
+        pass
+    with TestClient(ranking, base_url="http://localhost") as client:
+        assert client.get("/healthz").status_code == 200
+
+
 def test_a_host_without_the_lifespan_is_an_error() -> None:
     host = Starlette(routes=[Mount("/rank", create_app(Settings(store="memory:")))])
     with (

@@ -132,7 +132,8 @@ def _exception_handlers(service: Service) -> dict[Any, ExceptionHandler]:
         return error_response(error, info.id)
 
     async def handle_not_found(request: StarletteRequest, _: Exception) -> JsonResponse:
-        detail = "no such path; the API is at /v1, its reference at /docs"
+        root_path = request.scope.get("root_path", "")
+        detail = f"no such path; the API is at {root_path}/v1, its reference at {root_path}/docs"
         return await handle_error(request, HttpError(NOT_FOUND, detail))
 
     async def handle_wrong_method(request: StarletteRequest, _: Exception) -> JsonResponse:

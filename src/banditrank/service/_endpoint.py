@@ -179,8 +179,19 @@ class PercentEncodedPaths:
             raw_path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
             if b"%" in raw_path:
                 root_path = scope.get("root_path", "")
-                # Counted, because a client may encode a prefix in several ways.
-                segments = raw_path.partition(b"?")[0].decode("latin-1").split("/")
-                path = "/".join(segments[root_path.count("/") + 1 :])
-                scope = {**scope, "path": f"{root_path}/{path}"}
+                path = _behind_root(raw_path.partition(b"?")[0].decode("latin-1"), root_path)
+                scope = {**scope, "path": root_path + path}
         await self._app(scope, receive, send)
+
+
+def _behind_root(raw_path: str, root_path: str) -> str:
+    """Return the part of a percent-encoded path behind a decoded prefix, which some servers omit.
+
+    The prefix ends at a slash that is not encoded. Otherwise the host would see another path than the service
+    does, and its rules for paths could be bypassed.
+    """
+    end = 0
+    while root_path and (end := raw_path.find("/", end + 1)) > 0:
+        if unquote(raw_path[:end]) == root_path:
+            return raw_path[end:]
+    return raw_path

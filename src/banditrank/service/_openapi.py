@@ -248,8 +248,12 @@ def _encoded_document() -> bytes:
     return msgspec.json.format(msgspec.json.encode(openapi_document(ROUTES)))
 
 
-async def _json(_: Request) -> JsonResponse:
-    return JsonResponse(_encoded_document())
+async def _json(request: Request) -> JsonResponse:
+    root_path = request.scope.get("root_path", "")
+    if not root_path:
+        return JsonResponse(_encoded_document())
+    document = msgspec.json.decode(_encoded_document())
+    return JsonResponse({**document, "servers": [{"url": root_path}]})
 
 
 ROUTES = (Route("GET", "/openapi.json", "openapi", "Return the OpenAPI document.", None, _json),)

@@ -10,17 +10,7 @@ TRIM_SECONDS = 30.0
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of malloc.h
 _MAX_ARENAS = 2
-_YOUNG_ALLOCATIONS = 20_000
 _MAX_HEAP_BLOCK_BYTES = 1 << 20
-
-
-def configure_garbage_collection() -> None:
-    """Collect young objects rarely.
-
-    Nearly all are freed by their reference counts, and a collection stops requests. The default of 700
-    allocations is that of a few requests.
-    """
-    gc.set_threshold(_YOUNG_ALLOCATIONS, *gc.get_threshold()[1:])
 
 
 def freeze_objects() -> None:

@@ -19,7 +19,7 @@ import uvicorn
 from banditrank.errors import InvalidInputError
 from banditrank.service._application import application_of
 from banditrank.service._json_logging import configure_json_logging
-from banditrank.service._process_memory import configure_garbage_collection, configure_heap
+from banditrank.service._process_memory import configure_heap
 from banditrank.service._service import Service
 from banditrank.service._settings import Settings
 from banditrank.service._supervisor import STOP_TIMEOUT_SECONDS, Supervisor, WorkerLink
@@ -76,7 +76,6 @@ def configure_process() -> None:
     """Configure logging and memory of a process that does nothing else."""
     configure_json_logging()
     configure_heap()
-    configure_garbage_collection()
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 

@@ -109,7 +109,11 @@ class Service:
         ------
         BanditRankError
             If the store cannot be opened.
+        RuntimeError
+            If it runs already.
         """
+        if self.is_running:
+            raise RuntimeError("the service runs already: start each application once at a time")
         async with contextlib.AsyncExitStack() as stack:
             await self._start(stack)
             logger.info("service started", extra={"surfaces": len(self.engine.surfaces())})
