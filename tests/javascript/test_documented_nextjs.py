@@ -138,7 +138,7 @@ def test_every_block_has_a_file() -> None:
     ]
     commands = "".join(code_blocks(PAGE, "sh"))
     assert "npm install next react react-dom\n" in commands
-    assert "npx next build\nnpx next start\n" in commands
+    assert "npx next build\nnpx next start " in commands
 
 
 @pytest.mark.parametrize(("click", "rewards"), [(1, 1.0), (-1, 0.0)], ids=["click", "no click"])
