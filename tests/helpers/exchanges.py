@@ -171,7 +171,7 @@ def _rank_and_learn(call: _Caller) -> Iterator[Exchange]:
     yield call("POST", "/v1/feedback", {"ranking": 5})
     yield call("POST", "/v1/feedback", {})
     yield call("POST", "/v1/surfaces/shelf/rankings/batch", {"user_types": ["everybody", "everybody"]})
-    yield call("POST", "/v1/surfaces/shelf/rankings/batch", {"user_types": ["everybody", "nobody"]})
+    yield call("POST", "/v1/surfaces/shelf/rankings/batch", {"user_types": ["everybody", "other"]})
     yield call("POST", "/v1/surfaces/shelf/rankings/batch", {"user_types": []})
     yield call(
         "POST",
@@ -283,7 +283,7 @@ def _service_with_keys(call: _Caller, keys: dict[str, str]) -> Iterator[Exchange
     yield call("GET", "/v1/access", authorization=administer)
     yield call("GET", "/v1/access")
     yield call("POST", "/v1/surfaces/shelf/rankings", {"user_type": "everybody"}, authorization=rank)
-    yield call("POST", "/v1/surfaces/shelf/rankings", {"user_type": "nobody"}, authorization=rank)
+    yield call("POST", "/v1/surfaces/shelf/rankings", {"user_type": "other"}, authorization=rank)
     yield call(
         "POST", "/v1/surfaces/ads/rankings", {"user_type": "new", "pinned": {"1": "ad"}}, authorization=rank
     )
