@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -260,7 +260,7 @@ class _OpenRanker:
     def __init__(self, ranker: Ranker) -> None:
         self.ranker = ranker
         self.is_closed = False
-        self.feedback = AsyncFeedback(ranker.submit_feedback, self._current_threads)
+        self.feedback = AsyncFeedback(ranker.submit_feedback, lambda: self._threads)
         self._threads = _new_threads()
         self._closing = threading.Lock()
         guard_against_forks(self)
@@ -279,9 +279,6 @@ class _OpenRanker:
     def disable(self) -> None:
         """Replace the threads, which a forked process does not have: the ranker refuses to work there."""
         self._threads = _new_threads()
-
-    def _current_threads(self) -> Executor:
-        return self._threads
 
 
 def _new_threads() -> ThreadPoolExecutor:
